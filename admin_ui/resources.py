@@ -29,6 +29,7 @@ from admin_ui.support import SUPPORT
 from admin_ui.tenants import TENANTS
 from admin_ui.tokens import TOKENS
 from admin_ui.topics import TOPICS
+from admin_ui.transactions import TRANSACTIONS
 
 RESOURCES = (
     SESSION,
@@ -46,6 +47,7 @@ RESOURCES = (
     SCHEMAS,
     CLUSTER,
     CONNECTIONS,
+    TRANSACTIONS,
     GEO,
     GEO_OF_ALL,
     BROKER_SETTINGS,

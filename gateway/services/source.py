@@ -32,6 +32,7 @@ class Ability(StrEnum):
     BOOKIE_STATES = "bookie-states"
     RACKS = "racks"
     REPAIR = "repair"
+    TRANSACTIONS = "transactions"
     FOREIGN_CHANGES = "foreign-changes"
     """Changes that are made without this console are in the audit log."""
 

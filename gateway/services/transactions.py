@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from engine.admin.api.arguments import OnTopic
@@ -96,6 +97,51 @@ async def slow(engine: Engine, timeout_ms: int, coordinator: int | None) -> dict
         return await ask(coordinator)
     by_number = await _of_each(engine, ask)
     return {txn: metadata for answer in by_number.values() for txn, metadata in answer.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The transactions of a cluster that are not ended. ``coordinators``: rows; None where the brokers offer no
+    transactions. ``transactions``: TransactionMetadata of those of coordinators that answered."""
+
+    coordinators: list[Json] | None
+    transactions: list[Json]
+
+
+async def gathered(engine: Engine, older_ms: int) -> Gathered:
+    """Return the coordinators, and the transactions that began ``older_ms`` ago or before. A coordinator that does not
+    answer hides no other."""
+    found: list[Json] = []
+
+    async def ask(number: int) -> Json:
+        row: Json = dict.fromkeys(
+            ("broker", "state", "open", "newest", "low_water_mark", "ready_at")
+        )
+        row |= {"coordinator": number, "reason": ""}
+        try:
+            place = partition_of(number)
+            row["broker"] = (await engine.call(LOOKUP, OnTopic(place)))["brokerUrl"]
+            figures = await stats(engine, number)
+            found.extend((await slow(engine, older_ms, number)).values())
+        except Refusal as error:
+            if isinstance(error, NotReady) and error.reason == DISABLED:
+                raise
+            return row | {"reason": error.reason}
+        return row | {
+            "state": figures["state"],
+            "open": figures["ongoingTxnSize"],
+            "newest": figures["leastSigBits"],
+            "low_water_mark": figures["lowWaterMark"],
+            "ready_at": figures["recoverEndTime"],
+        }
+
+    try:
+        rows = await _of_each(engine, ask)
+    except NotReady as error:
+        if error.reason != DISABLED:
+            raise
+        return Gathered(None, [])
+    return Gathered(list(rows.values()), found)
 
 
 async def metadata(engine: Engine, most: int, least: int) -> Json:

@@ -64,6 +64,7 @@ PATHS = {
     "/c/$cluster/settings": "/c/{cluster}/settings",
     "/c/$cluster/clients": "/c/{cluster}/clients",
     "/c/$cluster/clients/$broker/$connection": "/c/{cluster}/clients/127.0.0.1:1/1-1",
+    "/c/$cluster/transactions": "/c/{cluster}/transactions",
     "/c/$cluster/geo": "/c/{cluster}/geo",
     "/c/$cluster/geo/$remote": "/c/{cluster}/geo/eu",
     "/c/$cluster/roles": "/c/{cluster}/roles",

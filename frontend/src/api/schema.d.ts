@@ -1978,6 +1978,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/transactions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A window of the transactions that are not ended, the oldest first, and the coordinators. */
+        get: operations["listTransactions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/transactions/{coordinator}/{number}/abort": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Abort a transaction. A request is first a ``preview`` of it, then aborts exactly that one by the ``token``: its
+         *     messages are never delivered, and what it acknowledged is delivered again.
+         */
+        post: operations["abortTransaction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/environment": {
         parameters: {
             query?: never;
@@ -2610,6 +2647,23 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AbortTransactionAnswer: components["schemas"]["AbortTransactionPreview"] | components["schemas"]["AbortTransactionReceipt"];
+        /** @description An abort, without further fields. */
+        AbortTransactionBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+        };
+        AbortTransactionPreview: {
+            token: string | null;
+            at: number;
+            transaction: components["schemas"]["TransactionRow"];
+        };
+        AbortTransactionReceipt: {
+            at: number;
+            /** @description as it was before */
+            transaction: components["schemas"]["TransactionRow"];
+        };
         /** @description The name of a place in parts; those that it does not have are empty. */
         AccessAnswer: {
             kind: components["schemas"]["PlaceKindEnum"];
@@ -2633,6 +2687,10 @@ export interface components {
             role: string;
             gained: components["schemas"]["RightActionEnum"][];
             lost: components["schemas"]["RightActionEnum"][];
+        };
+        AckedSubscription: {
+            topic: string;
+            subscription: string;
         };
         AcknowledgeBodyRequest: {
             /** @default  */
@@ -3760,6 +3818,23 @@ export interface components {
             partition: number | null;
             /** @description version of the topic's schema that it uses; null: none */
             schema_version: number | null;
+        };
+        /** @description A coordinator of transactions. Figures are null while it does not answer. */
+        CoordinatorRow: {
+            coordinator: number;
+            /** @description service URL of the broker that serves it */
+            broker: string | null;
+            state: string | null;
+            /** @description transactions that are not ended */
+            open: number | null;
+            /** @description number of the last one; -1 before the first */
+            newest: number | null;
+            /** @description all up to this number have ended; -1 when none has */
+            low_water_mark: number | null;
+            /** @description when it had read its log */
+            ready_at: number | null;
+            /** @description why it does not answer; empty when it does */
+            reason: string;
         };
         CopiesAnswer: {
             total: number;
@@ -7319,6 +7394,34 @@ export interface components {
             left: number;
             /** @description newest first */
             traces: components["schemas"]["TraceShape"][];
+        };
+        /** @description A transaction that is not ended. */
+        TransactionRow: {
+            coordinator: number;
+            number: number;
+            /** @description OPEN, COMMITTING or ABORTING */
+            status: string;
+            /** @description its begin, ms */
+            since: number;
+            /** @description time behind its begin after which it is aborted */
+            timeout_ms: number;
+            /** @description role; null: authentication is off */
+            owner: string | null;
+            /** @description that it publishes to, and holds back */
+            topics: string[];
+            /** @description on which it acknowledges */
+            subscriptions: components["schemas"]["AckedSubscription"][];
+        };
+        TransactionsAnswer: {
+            at: number;
+            /** @description false: the brokers offer no transactions */
+            enabled: boolean;
+            coordinators: components["schemas"]["CoordinatorRow"][];
+            /** @description transactions that pass the filter, of coordinators that answer */
+            total: number;
+            offset: number;
+            limit: number;
+            rows: components["schemas"]["TransactionRow"][];
         };
         TransferBundleAnswer: components["schemas"]["TransferPreview"] | components["schemas"]["TransferReceipt"];
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
@@ -16318,6 +16421,139 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listTransactions: {
+        parameters: {
+            query?: {
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+                /** @description seconds since its begin, at least */
+                older?: number;
+                /** @description words in owner, topics and subscriptions, in any case */
+                q?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TransactionsAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    abortTransaction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                /** @description its number, the first of a transaction's id */
+                coordinator: number;
+                /** @description the second of a transaction's id */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["AbortTransactionBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AbortTransactionAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -26,6 +26,7 @@ import { tenantRoutes, tenants } from "./tenants";
 import { topicTabs } from "./topic";
 import { clusterIndexRoute, topics, topicsRoute } from "./topics";
 import { tracesTab } from "./traces";
+import { transactions, transactionsRoute } from "./transactions";
 
 const topicRoute = topicPage.addChildren([
   ...topicTabs,
@@ -52,6 +53,7 @@ export const routeTree = root.addChildren([
     ...tenantRoutes,
     ...clusterRoutes,
     ...clientRoutes,
+    transactionsRoute,
     ...geoRoutes,
     ...roleRoutes,
   ]),
@@ -73,6 +75,7 @@ export const places: Place[] = [
   subscriptions,
   changes,
   clients,
+  transactions,
   letters,
   tenants,
   clusterParts,

@@ -53,8 +53,9 @@ class AdminBench:
     broker: BrokerService
     engine: Engine
 
-    def __init__(self, clock: Clock | None = None) -> None:
-        """``clock``: the broker's, the loop's unless given."""
+    def __init__(self, clock: Clock | None = None, **settings: str) -> None:
+        """``clock``: the broker's, the loop's unless given. ``settings``: of the broker."""
+        self._settings = QUICK | settings
         self._cluster = Cluster()
         self._clock = clock or self._cluster.clock
 
@@ -65,7 +66,7 @@ class AdminBench:
     async def _start_broker(self) -> None:
         self.store = FailingStore(self._cluster.server.session(10.0))
         self.broker = build_broker(
-            load(QUICK, Path("/nowhere")),
+            load(self._settings, Path("/nowhere")),
             clock=self._clock,
             entropy=RandomEntropy(),
             network=self._cluster.network,

@@ -55,6 +55,7 @@ PAGES = {
     "topic-long": of("very-long-" + "0123456789" * 19),
     "topic-missing": f"/c/{CLUSTER}/t/shop/orders/never-made/overview",
     "subscriptions": f"/c/{CLUSTER}/subscriptions",
+    "transactions-off": f"/c/{CLUSTER}/transactions",
     "changes": f"/c/{CLUSTER}/changes",
     "clients": f"/c/{CLUSTER}/clients",
     "dead-letters": f"/c/{CLUSTER}/dead-letters",

@@ -136,6 +136,8 @@ CALLS = {
     "GET connections": "superuser",
     "GET connections/<seg:broker>/<seg:connection>": "superuser",
     "POST connections/<seg:broker>/<seg:connection>/disconnect": "superuser",
+    "GET transactions": "superuser",
+    "POST transactions/<seg:coordinator>/<seg:number>/abort": "superuser",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/unload": "superuser",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/split": "superuser",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/transfer": "superuser",

@@ -42,6 +42,7 @@ OPERATOR_CALLS = {
     "POST TOPIC/unload",
     "POST NAMESPACE/unload",
     "POST connections/<seg:broker>/<seg:connection>/disconnect",
+    "POST transactions/<seg:coordinator>/<seg:number>/abort",
     "POST brokers/<seg:broker>/unload",
     "POST brokers/<seg:broker>/drain",
     "POST brokers/<seg:broker>/drain/end",

@@ -73,6 +73,7 @@ OF_ALL = {
         "gathered": "a part of the cluster",
         "filter_of": "parameters",
     },
+    "admin_ui.transactions.selectors": {"row": "a transaction, of a change by a superuser"},
     "admin_ui.environment.selectors": {
         "stored": "names of clusters, and the address for clients",
         "environment": "names of clusters, and the address for clients",

@@ -35,10 +35,10 @@ class BenchLink(EngineLink):
 
     bench: AdminBench
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
         async def connect() -> Engine:
             # Pages and Django have the machine's clock.
-            self.bench = AdminBench(SystemClock())
+            self.bench = AdminBench(SystemClock(), **settings)
             await self.bench.start()
             return self.bench.engine
 
@@ -66,9 +66,11 @@ async def _nothing(_: Engine) -> None: ...
 
 
 @contextmanager
-def bench_link(*filling: Callable[[Engine], Awaitable[object]]) -> Iterator[BenchLink]:
-    """Open a link, run ``filling`` on it, yield it and close it."""
-    made = BenchLink()
+def bench_link(
+    *filling: Callable[[Engine], Awaitable[object]], **settings: str
+) -> Iterator[BenchLink]:
+    """Open a link to a broker with ``settings``, run ``filling`` on it, yield it and close it."""
+    made = BenchLink(**settings)
     until_blocking(made.opened)
     for fill in filling:
         made.run(fill)

@@ -1,9 +1,9 @@
 import { byteRate, dateTime, rate } from "../../lib/format";
 import styles from "../../ui/dialog.module.css";
 import { Fact } from "../../ui/fact";
+import { Since } from "../../ui/since";
 import type { ClientDetail } from "./client-queries";
 import { clientName } from "./client-words";
-import { Since } from "./since";
 
 export function Facts({ of }: { of: ClientDetail }) {
   return (

@@ -12,13 +12,13 @@ import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
+import { Since } from "../../ui/since";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { Facts } from "./client-facts";
 import { clientQuery } from "./client-queries";
 import { clientName } from "./client-words";
 import { DisconnectClient } from "./disconnect-client";
-import { Since } from "./since";
 
 type Opened = components["schemas"]["ConnectionClient"];
 const route = getRouteApi("/c/$cluster/clients/$broker/$connection");

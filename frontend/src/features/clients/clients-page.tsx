@@ -12,6 +12,7 @@ import { nextSort, sortOf } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
+import { Since } from "../../ui/since";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import {
@@ -36,7 +37,6 @@ import {
   sortOrderOf,
 } from "./client-words";
 import { EXACT } from "./search";
-import { Since } from "./since";
 
 const route = getRouteApi("/c/$cluster/clients");
 const NO_FILTERS = {

@@ -394,6 +394,14 @@ export const COMMANDS = {
   disconnectConsumer: onlyHere,
   acknowledgeMessage: onlyHere,
   disconnectClient: onlyHere,
+  abortTransaction: ({ coordinator, number }: { coordinator: number; number: number }): Commands => ({
+    curl: curl("POST", `/admin/v3/transactions/abortTransaction/${coordinator}/${number}`),
+    pulsarctl: { why: "pulsarctl has no command for transactions." },
+    pulsarAdmin: line(
+      ...["pulsar-admin", "transactions", "abort-transaction"],
+      ...["-m", String(coordinator), "-l", String(number)],
+    ),
+  }),
   /** The tools read the schema from a file with the body of the curl command: schema.json. */
   registerSchema: (at: TopicPath, { type, definition, properties: given = {} }: Candidate): Commands => {
     const body = { type, schema: definition, properties: given };

@@ -2,13 +2,20 @@
 import { expect, test } from "vitest";
 import { lackOfPage } from "./lacking";
 
-const lacks = { messages: "No ledgers", analyses: "No bookies", "broker-settings": "Not here" };
+const lacks = {
+  messages: "No ledgers",
+  analyses: "No bookies",
+  "broker-settings": "Not here",
+  transactions: "By tools",
+};
 
 test.each([
   ["/c/us/t/acme/ns/orders/messages", "No ledgers"],
   ["/c/us/t/acme/ns/orders/messages/3:4", "No ledgers"],
   ["/c/us/t/acme/ns/orders/tail", "No ledgers"],
   ["/c/us/settings", "Not here"],
+  ["/c/us/transactions", "By tools"],
+  ["/c/us/tenants/acme/transactions", undefined],
   ["/analyses", "No bookies"],
   ["/analyses/runs/1", "No bookies"],
   ["/c/us/t/acme/ns/messages/overview", undefined],

@@ -17,6 +17,7 @@ export type Ability =
   | "bookie-states"
   | "racks"
   | "repair"
+  | "transactions"
   | "foreign-changes";
 
 type Lacks = Readonly<Record<string, string>>;
@@ -31,11 +32,17 @@ const TABS: Readonly<Record<string, Ability>> = {
   access: "grants",
 };
 
+/** Pages of a cluster, by the first part of their paths. */
+const PAGES: Readonly<Record<string, Ability>> = {
+  settings: "broker-settings",
+  transactions: "transactions",
+};
+
 /** The reason why a page has nothing to show for the cluster; undefined where it has. */
 export function lackOfPage(pathname: string, lacks: Lacks): string | undefined {
-  const [, first, , , , , , tab = ""] = pathname.split("/");
+  const [, first, , page = "", , , , tab = ""] = pathname.split("/");
   if (first === "analyses") return lacks.analyses;
-  const ability = pathname.endsWith("/settings") ? "broker-settings" : TABS[tab];
+  const ability = PAGES[page] ?? TABS[tab];
   return ability && lacks[ability];
 }
 

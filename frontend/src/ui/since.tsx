@@ -1,5 +1,5 @@
-import { useServerNow } from "../../lib/clock";
-import { dateTime, duration } from "../../lib/format";
+import { useServerNow } from "../lib/clock";
+import { dateTime, duration } from "../lib/format";
 
 /** The time since something began, with its beginning as the title. */
 export function Since({ at }: { at: number }) {

@@ -1,0 +1,45 @@
+import { queryOptions } from "@tanstack/react-query";
+import { answerOf, api, given } from "../../api/client";
+import type { components } from "../../api/schema";
+
+type Schemas = components["schemas"];
+export type Coordinator = Schemas["CoordinatorRow"];
+export type Transaction = Schemas["TransactionRow"];
+export type AbortPreview = Schemas["AbortTransactionPreview"];
+export type AbortReceipt = Schemas["AbortTransactionReceipt"];
+
+const REFRESH_MS = 5_000;
+export const ROWS_MAX = 200;
+
+export function transactionsQuery(cluster: string, filter: { q?: string | undefined; older: number }) {
+  return queryOptions({
+    queryKey: ["transactions", cluster, filter],
+    queryFn: ({ signal }) =>
+      answerOf(
+        api.GET("/api/v1/clusters/{cluster}/transactions", {
+          params: { path: { cluster }, query: given({ ...filter, limit: ROWS_MAX }) },
+          signal,
+        }),
+      ),
+    refetchInterval: REFRESH_MS,
+    placeholderData: (before) => before,
+  });
+}
+
+export interface TransactionPlace {
+  cluster: string;
+  coordinator: number;
+  number: number;
+}
+
+const ABORT = "/api/v1/clusters/{cluster}/transactions/{coordinator}/{number}/abort";
+
+export function previewAbort(path: TransactionPlace): Promise<AbortPreview> {
+  return answerOf(api.POST(ABORT, { params: { path }, body: { preview: true } })) as Promise<AbortPreview>;
+}
+
+/** The previewed transaction that belongs to this token, and no other. */
+export function applyAbort(path: TransactionPlace, token: string): Promise<AbortReceipt> {
+  const body = { preview: false, token };
+  return answerOf(api.POST(ABORT, { params: { path }, body })) as Promise<AbortReceipt>;
+}
