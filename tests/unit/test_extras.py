@@ -55,6 +55,7 @@ WHERE_CONFIGURED = {
     "psycopg": "extra postgres, where database_url is set",
     "deltalake": "extra delta, where topics are exported as Delta tables",
     "pyiceberg": "extra iceberg, where topics are exported as Iceberg tables",
+    "pulsar-client": "extra functions, where the code of a function uses Pulsar's SDK",
     "obstore": "extra offload, where ledgers are moved to S3, Google Cloud Storage or Azure",
 }
 """Distributions that an extra of their own has."""

@@ -103,6 +103,10 @@ class Receiver(Protocol):
         """Note that the attachment will not be attached again."""
         ...
 
+    def activity_changed(self, attachment: "Attachment", is_active: bool) -> None:
+        """Note whether this consumer of a failover subscription is the one that receives messages."""
+        ...
+
     def postpone(self, attachment: "Attachment", position: Position) -> None:
         """Have an entry redelivered later, because there is no room for it now."""
         ...
@@ -567,6 +571,8 @@ class Attachment:
     def _on_event(self, kind: int, body: Body) -> None:
         if kind == CommandType.REACHED_END_OF_TOPIC:
             self.at_end = True
+        elif kind == CommandType.ACTIVE_CONSUMER_CHANGE:
+            self._receiver.activity_changed(self, bool(body.is_active))
 
 
 def _is_permanent(error: MagnetarError) -> bool:

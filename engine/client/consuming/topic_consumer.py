@@ -258,6 +258,9 @@ class TopicConsumer:
         if self._dead_letters is not None:
             self._dead_letters.forget(attachment)
 
+    def activity_changed(self, attachment: Attachment, is_active: bool) -> None:
+        """Do nothing: a failover subscription has one active consumer, whichever that is."""
+
     def failed(self, attachment: Attachment, error: MagnetarError) -> None:
         if self._pattern is not None:
             # The next list has it again, or it was deleted.

@@ -1,4 +1,4 @@
-"""What starts, watches and asks one instance of a function, source or sink: protocols and values."""
+"""Start, watch and question of one instance of a function, source or sink: protocols and values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class InstanceTrouble:
     """An exception of an instance. ``text``: its whole traceback, cut to a bound. ``at_ms``: epoch milliseconds."""
 
     text: str
@@ -53,13 +53,13 @@ class InstanceStatus:
     received: int = 0
     processed: int = 0
     user_exceptions: int = 0
-    latest_user_exceptions: Sequence[Trouble] = ()
+    latest_user_exceptions: Sequence[InstanceTrouble] = ()
     system_exceptions: int = 0
-    latest_system_exceptions: Sequence[Trouble] = ()
+    latest_system_exceptions: Sequence[InstanceTrouble] = ()
     source_exceptions: int = 0
-    latest_source_exceptions: Sequence[Trouble] = ()
+    latest_source_exceptions: Sequence[InstanceTrouble] = ()
     sink_exceptions: int = 0
-    latest_sink_exceptions: Sequence[Trouble] = ()
+    latest_sink_exceptions: Sequence[InstanceTrouble] = ()
     average_latency_ms: float | None = None
     last_invocation_ms: int | None = None
     written: int = 0

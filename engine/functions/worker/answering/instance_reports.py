@@ -4,7 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from engine.admin.api.arguments import JsonObject
 from engine.functions.ports import Component
-from engine.functions.runtime.ports import InstanceStats, InstanceStatus, IntervalStats, Trouble
+from engine.functions.runtime.ports import (
+    InstanceStats,
+    InstanceStatus,
+    InstanceTrouble,
+    IntervalStats,
+)
 
 NOT_SCHEDULED = "The instance is not assigned to a worker yet"
 
@@ -123,7 +128,7 @@ def _sum(intervals: Iterable[JsonObject]) -> JsonObject:
     }
 
 
-def _latest(name: str, troubles: Sequence[Trouble], running: bool) -> JsonObject:
+def _latest(name: str, troubles: Sequence[InstanceTrouble], running: bool) -> JsonObject:
     if not running and not troubles:
         return {}
     rows = [{"exceptionString": item.text, "timestampMs": item.at_ms} for item in troubles]

@@ -3,10 +3,15 @@
 import pytest
 
 from engine.functions.ports import Component
-from engine.functions.runtime.ports import InstanceStats, InstanceStatus, IntervalStats, Trouble
+from engine.functions.runtime.ports import (
+    InstanceStats,
+    InstanceStatus,
+    InstanceTrouble,
+    IntervalStats,
+)
 from engine.functions.worker.answering import instance_reports as reports
 
-TROUBLES = [Trouble("Traceback", 5)]
+TROUBLES = [InstanceTrouble("Traceback", 5)]
 FIELDS = {
     "function": {
         *("running", "error", "numRestarts", "numReceived", "numSuccessfullyProcessed"),

@@ -1,0 +1,359 @@
+"""One instance of a source or sink: its connector's runs of records from and to topics."""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from engine.base.clock import Clock
+from engine.base.tasks import contained
+from engine.client.client import PulsarClient
+from engine.client.consuming.incoming import Incoming
+from engine.client.producing.outgoing import OutgoingMessage
+from engine.client.producing.partition_producer import PartitionProducer, SendResult
+from engine.functions.connectors.catalogue import sink_end, source_end
+from engine.functions.connectors.connector_settings import checked, with_secrets
+from engine.functions.connectors.spi import Record, Sink, Source
+from engine.functions.instance.feed import InputFeed, consumer_settings
+from engine.functions.instance.figures import InstanceFigures
+from engine.functions.instance.instance import COMPRESSIONS, QUEUE_MESSAGES, InstanceEnded
+from engine.functions.instance.instance_plan import InstancePlan, ProcessingGuarantee
+from engine.functions.instance.lanes import not_busy, sequence_of
+from engine.functions.instance.result_publishing import SETTINGS, InstancePublisher
+from engine.functions.instance.state.function_registers import FunctionRegisters
+from engine.functions.instance.user.bridge import Bridge
+from engine.functions.instance.user.secret_providers import SecretsProvider, provider_of
+from engine.functions.instance.user.user_code import add_paths, load
+from engine.functions.instance.user.value_codecs import codec_of
+
+COMMIT_EVERY_S = 1.0
+
+
+class ConnectorPlace:
+    """The instance as its connector sees it (ConnectorContext)."""
+
+    def __init__(
+        self,
+        plan: InstancePlan,
+        clock: Clock,
+        figures: InstanceFigures,
+        state: FunctionRegisters,
+        secrets: SecretsProvider,
+    ) -> None:
+        self.tenant, self.namespace, self.name = plan.tenant, plan.namespace, plan.name
+        self.instance, self.instances = plan.instance, plan.parallelism
+        self.guarantee = (
+            "ATLEAST_ONCE" if plan.guarantee is ProcessingGuarantee.MANUAL else plan.guarantee.value
+        )
+        self.input_topics = [spec.topic for spec in plan.inputs]
+        self.output_topic = plan.output.topic
+        self.log = logging.getLogger(plan.name)
+        self.clock = clock
+        self._secrets = plan.secrets
+        self._provider = secrets
+        self._figures = figures
+        self._state = state
+
+    def secret(self, name: str) -> str | None:
+        if name not in self._secrets:
+            return None
+        value = self._provider.provide_secret(name, self._secrets[name])
+        return None if value is None else str(value)
+
+    async def get_state(self, key: str) -> bytes | None:
+        entry = await self._state.read(key)
+        return None if entry is None else entry["value"]
+
+    async def put_state(self, key: str, value: bytes) -> None:
+        await self._state.write(key, value, None)
+
+    def record_metric(self, name: str, value: float) -> None:
+        self._figures.user_metric(name, value)
+
+
+class ConnectorInstance:
+    """One instance of a source or sink, as ``FunctionInstance`` is one of a function."""
+
+    def __init__(
+        self,
+        plan: InstancePlan,
+        client: PulsarClient,
+        clock: Clock,
+        figures: InstanceFigures,
+        on_end: Callable[[BaseException], None],
+    ) -> None:
+        self.plan = plan
+        self.figures = figures
+        self.running = False
+        self._client = client
+        self._clock = clock
+        self._on_end = on_end
+        self._ended = False
+        self._state = FunctionRegisters(plan, client, asyncio.get_running_loop(), Bridge())
+        self._connector: Source | Sink | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._publisher = InstancePublisher(client, self._stored, self._room)
+        self._has_room = asyncio.Event()
+        self._codec = codec_of("", "", {})
+        self._feeds: list[InputFeed] = []
+        self._runs: asyncio.Queue[tuple[InputFeed, Sequence[Incoming]]] = asyncio.Queue()
+        self._lanes: dict[str, PartitionProducer] = {}
+
+    async def start(self) -> None:
+        """Open the connector and begin. Raises what the connector raises, and MagnetarError."""
+        plan = self.plan
+        add_paths(plan.code)
+        secrets = await asyncio.to_thread(provider_of, plan.secrets_provider, plan.secrets_settings)
+        place: Any = ConnectorPlace(plan, self._clock, self.figures, self._state, secrets)
+        connector, settings = await asyncio.to_thread(self._made, place)
+        self._connector = connector
+        await connector.open(settings, place)
+        work = (
+            self._read_all(connector)
+            if isinstance(connector, Source)
+            else self._write_all(connector)
+        )
+        if isinstance(connector, Sink):
+            for spec in plan.inputs:
+                codec = codec_of(spec.schema, spec.serde, spec.schema_properties, spec.type_class)
+                feed = InputFeed(spec, codec, spec.queue_size or QUEUE_MESSAGES, self._receive)
+                self._feeds.append(feed)
+                settings_of = consumer_settings(plan, spec.queue_size or QUEUE_MESSAGES)
+                await feed.open(self._client, settings_of, self._end)
+        self.running = True
+        self._work = self._client.spawn(plan.component, self._guarded(work))
+        for feed in self._feeds:
+            feed.begin()
+
+    def _made(self, place: ConnectorPlace) -> tuple[Source | Sink, Mapping[str, Any]]:
+        """Return the connector and its checked settings. Raises InstanceEnded for a class that is none."""
+        plan = self.plan
+        output = plan.output
+        if output.topic:
+            self._codec = codec_of(
+                output.schema, output.serde, output.schema_properties, output.type_class
+            )
+        if plan.builtin:
+            end = source_end(plan.builtin) if plan.component == "source" else sink_end(plan.builtin)
+            made: Source | Sink = end.create()
+            settings = with_secrets(end.settings, plan.connector, place.secret)
+            return made, checked(end.settings, settings)
+        made = load(plan.class_name)()
+        if not isinstance(made, Source if plan.component == "source" else Sink):
+            raise InstanceEnded(
+                f"{plan.class_name} is no {plan.component.capitalize()} of engine.functions.connectors.spi"
+            )
+        return made, plan.connector
+
+    async def _guarded(self, work: Any) -> None:
+        try:
+            await work
+        except Exception:
+            text = traceback.format_exc()
+            self.figures.trouble(self.plan.component, text, self._clock.wall_ms())
+            self._end(InstanceEnded(text))
+
+    def _end(self, error: BaseException) -> None:
+        if not self._ended:
+            self._ended, self.running = True, False
+            for feed in self._feeds:
+                feed.hold()
+            self._on_end(error)
+
+    async def stop(self, grace_s: float) -> None:
+        """Settle what is held back within ``grace_s``, and leave."""
+        self.running = False
+        for feed in self._feeds:
+            feed.hold()
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.wait([self._work])
+        connector = self._connector
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                with contained("settling"):
+                    if isinstance(connector, Sink) and not self._ended:
+                        await connector.flush()
+                    while isinstance(connector, Source) and self._publisher.budget.items:
+                        self._has_room.clear()
+                        await self._has_room.wait()
+                    if isinstance(connector, Source):
+                        await connector.commit()
+        with contained("closing the connector"):
+            if connector is not None:
+                await connector.close()
+        with contained("leaving the topics"):
+            for feed in self._feeds:
+                await feed.close()
+            for producer in self._lanes.values():
+                await producer.close()
+            await self._publisher.close()
+            await self._state.close()
+
+    # --- a source --------------------------------------------------------------------------------
+
+    async def _read_all(self, source: Source) -> None:
+        output = self.plan.output
+        if self.plan.guarantee is not ProcessingGuarantee.EFFECTIVELY_ONCE:
+            settings = replace(
+                SETTINGS, compression=COMPRESSIONS[output.compression], schema=self._codec.schema
+            )
+            await self._publisher.open(output.topic, settings)
+        committed = self._clock.monotonic_s()
+        reading: asyncio.Task[Sequence[Record]] | None = None
+        try:
+            while True:
+                while self._publisher.full:
+                    self._has_room.clear()
+                    await self._has_room.wait()
+                if reading is None:
+                    reading = self._client.spawn("read", source.read())  # type: ignore[arg-type, assignment]
+                assert reading is not None
+                await asyncio.wait([reading], timeout=COMMIT_EVERY_S)
+                if reading.done():
+                    records, reading = reading.result(), None
+                    await self._publish(records)
+                if self._clock.monotonic_s() - committed >= COMMIT_EVERY_S:
+                    await source.commit()
+                    committed = self._clock.monotonic_s()
+        finally:
+            if reading is not None:
+                reading.cancel()
+
+    async def _publish(self, records: Sequence[Record]) -> None:
+        self.figures.received(len(records), self._clock.wall_ms())
+        output = self.plan.output
+        by_topic: dict[str, list[OutgoingMessage]] = {}
+        for record in records:
+            value = record.value
+            data = value if isinstance(value, bytes) else self._codec.encode(value)
+            message = OutgoingMessage(
+                data,
+                record,
+                record.key,
+                properties=record.properties,
+                event_ms=record.event_time_ms or 0,
+            )
+            if self.plan.guarantee is ProcessingGuarantee.EFFECTIVELY_ONCE:
+                await self._publish_once(record, message)
+            else:
+                by_topic.setdefault(record.topic or output.topic, []).append(message)
+        for topic, messages in by_topic.items():
+            self._publisher.send(topic, COMPRESSIONS[output.compression], messages)
+
+    async def _publish_once(self, record: Record, message: OutgoingMessage) -> None:
+        """Send a record under its own sequence id, unless it is stored."""
+        if record.sequence is None:
+            raise InstanceEnded("effectively once: the source gives its records no sequence")
+        topic = record.topic or self.plan.output.topic
+        lane = f"{topic} {record.partition}"
+        producer = self._lanes.get(lane)
+        if producer is None:
+            if await self._client.partitions(topic):
+                raise InstanceEnded(
+                    f"effectively once: {topic} is partitioned; its order would not be one"
+                )
+            settings = replace(
+                SETTINGS,
+                name=f"{self.plan.full_name}-{record.partition}",
+                schema=self._codec.schema,
+                compression=COMPRESSIONS[self.plan.output.compression],
+            )
+            producer = PartitionProducer(
+                self._client, topic, settings, self._publisher.budget, self._stored
+            )
+            await self._client.patiently(producer.open, timeout_s=60.0, is_final=not_busy)
+            self._lanes[lane] = producer
+        if record.sequence <= producer.stored_sequence_id:
+            record.ack()
+            return
+        producer.send_as(message, record.sequence)
+
+    def _stored(self, results: Sequence[SendResult]) -> None:
+        now_ms = self._clock.wall_ms()
+        written = 0
+        for record, _, error in results:
+            if error is None:
+                record.ack()
+                written += 1
+            else:
+                self.figures.trouble("source", f"{type(error).__name__}: {error}", now_ms)
+                record.fail(error)
+        self.figures.written += written
+        self.figures.processed([0.0] * written, now_ms)
+        if not self._publisher.budget.items:
+            self._has_room.set()
+
+    def _room(self) -> None:
+        self._has_room.set()
+
+    # --- a sink ----------------------------------------------------------------------------------
+
+    def _receive(self, feed: InputFeed, messages: Sequence[Incoming]) -> None:
+        self.figures.received(len(messages), self._clock.wall_ms())
+        self._runs.put_nowait((feed, messages))
+
+    async def _write_all(self, sink: Sink) -> None:
+        while True:
+            feed, messages = await self._runs.get()
+            records = [self._record(feed, message) for message in messages]
+            began = self._clock.monotonic_s()
+            try:
+                await sink.write(records)
+            except Exception as error:
+                for record in records:
+                    record.fail(error)
+            took_s = self._clock.monotonic_s() - began
+            self.figures.processed([took_s / len(records)] * len(records), self._clock.wall_ms())
+            feed.consumer.allow(len(messages))
+
+    def _record(self, feed: InputFeed, message: Incoming) -> Record:
+        content = message.content
+        value: Any = content
+        if feed.plan.schema or feed.plan.serde:
+            value = None if content is None else feed.codec.decode(content)
+        ledger, entry = message.position
+        return Record(
+            value,
+            message.key,
+            message.properties,
+            message.event_ms or None,
+            message.topic,
+            message.topic,
+            sequence_of(message)
+            if self.plan.guarantee is ProcessingGuarantee.EFFECTIVELY_ONCE
+            else None,
+            f"{ledger}:{entry}:{message.source.partition}:{message.batch_index}",
+            on_settled=partial(self._settled, feed, message),
+        )
+
+    def _settled(
+        self, feed: InputFeed, message: Incoming, record: Record, error: BaseException | None
+    ) -> None:
+        if error is None:
+            self.figures.written += 1
+            if not self._ended:
+                feed.acknowledge(message)
+            return
+        text = "".join(traceback.format_exception(error))
+        self.figures.trouble("sink", text, self._clock.wall_ms())
+        if self.plan.guarantee is ProcessingGuarantee.EFFECTIVELY_ONCE:
+            self._end(InstanceEnded(text))
+        else:
+            feed.refuse(message)
+
+    # --- questions -------------------------------------------------------------------------------
+
+    async def trigger(self, topic: str, data: bytes) -> bytes | None:
+        """Raise InstanceEnded: sources and sinks are not triggered."""
+        raise InstanceEnded("only functions can be triggered")
+
+    async def state_get(self, key: str) -> Mapping[str, Any] | None:
+        return await self._state.read(key)
+
+    async def state_put(self, key: str, value: bytes | None, number: int | None) -> None:
+        await self._state.write(key, value, number)

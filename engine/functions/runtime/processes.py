@@ -1,0 +1,289 @@
+"""Instances as processes: trouble with its own process group, environment, limits and log, and a socket to the worker.
+
+The socket's end is the end of the instance: an instance does not outlive its worker.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import engine
+from engine.base.tasks import TaskScope
+from engine.functions.instance.control import LINE_BYTES_MAX, packed, unpacked
+from engine.functions.instance.instance_plan import InstancePlan
+from engine.functions.runtime.bounded_log import BoundedLog
+from engine.functions.runtime.errors import InstanceError
+from engine.functions.runtime.plans import plan_of
+from engine.functions.runtime.ports import (
+    ExitReason,
+    InstanceSpec,
+    InstanceStats,
+    InstanceStatus,
+    InstanceTrouble,
+    IntervalStats,
+)
+from engine.functions.runtime.unpacking import ENVIRONMENT, Unpacker
+
+log = logging.getLogger(__name__)
+
+ROOT = str(Path(engine.__file__).parents[1])
+"""The folder that ``engine`` is imported from."""
+PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[2]); "
+    "from engine.functions.instance.__main__ import main; main(int(sys.argv[1]), sys.argv[2])"
+)
+ANSWER_S = 5.0
+TRIGGER_S = 30.0
+KILLED_S = 5.0
+LOG_CHUNK = 64 * 1024
+
+
+class InstanceProcess:
+    """One instance in a process; made by ``ProcessRuntime``."""
+
+    def __init__(
+        self, folder: Path, process: asyncio.subprocess.Process, link: socket.socket
+    ) -> None:
+        self._folder = folder
+        self._process = process
+        self._link = link
+        self._log = BoundedLog(folder)
+        self._scope = TaskScope(f"instance {process.pid}")
+        self._writer: asyncio.StreamWriter | None = None
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._questions = 0
+        self._reason = ""
+        self._stopping = False
+        self._ended: asyncio.Future[ExitReason] = asyncio.get_running_loop().create_future()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def begin(self, plan: InstancePlan) -> None:
+        """Send the instance its plan."""
+        reader, self._writer = await asyncio.open_unix_connection(
+            sock=self._link, limit=LINE_BYTES_MAX
+        )
+        self._writer.write(plan.to_json().encode() + b"\n")
+        self._scope.spawn("watch", self._watch(reader))
+
+    async def _watch(self, reader: asyncio.StreamReader) -> None:
+        """Follow the instance's answers and log until its process has ended."""
+        assert self._process.stdout is not None
+        async with asyncio.TaskGroup() as group:
+            answers = group.create_task(self._follow(reader))
+            lines = group.create_task(self._record(self._process.stdout))
+            status = await self._process.wait()
+            # What it started keeps neither its log open nor runs on.
+            self._kill_group()
+            _, late = await asyncio.wait([answers, lines], timeout=1.0)
+            for task in late:
+                task.cancel()
+        text = "" if self._stopping else self._reason or self._unexplained(status)
+        self._ended.set_result(ExitReason(self._stopping, text, status))
+        error = InstanceError(f"the instance has ended: {self._reason or _meaning(status)}")
+        for question in self._waiting.values():
+            if not question.done():
+                question.set_exception(error)
+        if self._writer is not None:
+            self._writer.close()
+
+    def _unexplained(self, status: int) -> str:
+        tail = self._log.tail(20)
+        return f"{_meaning(status)}\n{tail}" if tail else _meaning(status)
+
+    async def _follow(self, reader: asyncio.StreamReader) -> None:
+        with suppress(ConnectionError):
+            while line := await reader.readline():
+                message = json.loads(line)
+                if "end" in message:
+                    self._reason = message["end"]
+                    continue
+                question = self._waiting.pop(message["id"], None)
+                if question is None or question.done():
+                    continue
+                if "error" in message:
+                    question.set_exception(InstanceError(message["error"]))
+                else:
+                    question.set_result(message["result"])
+
+    async def _record(self, lines: asyncio.StreamReader) -> None:
+        while data := await lines.read(LOG_CHUNK):
+            self._log.write(data)
+
+    async def _ask(self, ask: str, timeout_s: float = ANSWER_S, **fields: Any) -> Any:
+        """Return the instance's answer. Raises InstanceError; cancel-safe."""
+        if self._ended.done() or self._writer is None:
+            raise InstanceError(f"the instance has ended: {self._reason}")
+        self._questions += 1
+        number = self._questions
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        self._writer.write(json.dumps({"id": number, "ask": ask, **fields}).encode() + b"\n")
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await answer
+        except TimeoutError:
+            raise InstanceError(f"the instance gives no answer within {timeout_s:g} s") from None
+        finally:
+            self._waiting.pop(number, None)
+
+    async def status(self) -> InstanceStatus:
+        if not self._ended.done():
+            try:
+                return status_of(await self._ask("status"))
+            except InstanceError:
+                if not self._ended.done():
+                    raise
+        return InstanceStatus(False, self._ended.result().text)
+
+    async def stats(self) -> InstanceStats:
+        return stats_of(await self._ask("stats"))
+
+    async def metrics(self) -> str:
+        return str(await self._ask("metrics"))
+
+    async def trigger(self, topic: str, data: bytes) -> bytes:
+        answer = await self._ask("trigger", TRIGGER_S, topic=topic, data=packed(data))
+        return unpacked(answer) or b""
+
+    async def state_get(self, key: str) -> Mapping[str, Any] | None:
+        entry = await self._ask("state_get", TRIGGER_S, key=key)
+        return None if entry is None else {**entry, "value": unpacked(entry["value"])}
+
+    async def state_put(self, key: str, value: bytes | None, number: int | None) -> None:
+        await self._ask("state_put", TRIGGER_S, key=key, value=packed(value), number=number)
+
+    async def log_tail(self, lines: int) -> str:
+        return self._log.tail(lines)
+
+    async def stop(self, grace_s: float) -> None:
+        """End it and remove its folder. Cancel-safe: it is killed then."""
+        self._stopping = True
+        try:
+            if not self._ended.done():
+                with suppress(InstanceError):
+                    await self._ask("stop", grace_s=grace_s)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(grace_s):
+                        await asyncio.shield(self._ended)
+        finally:
+            self._kill_group()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KILLED_S):
+                await asyncio.shield(self._ended)
+        await self._scope.close()
+        self._log.close()
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    def _kill_group(self) -> None:
+        """Kill all of the instance's process group."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    async def wait(self) -> ExitReason:
+        return await asyncio.shield(self._ended)
+
+
+class ProcessRuntime:
+    """Starts instances as processes of this Python. ``user``: the operating system's user that they run as; None: this
+    process's own."""
+
+    def __init__(self, unpacker: Unpacker, *, user: int | None = None) -> None:
+        self._unpacker = unpacker
+        self._user = user
+
+    async def start(self, spec: InstanceSpec) -> InstanceProcess:
+        """Start an instance. Raises InstanceError; cancel-safe."""
+        folder = spec.folder.absolute()
+        code: list[str] = []
+        try:
+            (folder / "tmp").mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o700)
+            if spec.package is not None:
+                code = await asyncio.to_thread(self._unpacker.unpack, spec.package, folder / "code")
+            plan = plan_of(spec, code)
+            if self._user is not None:
+                await asyncio.to_thread(_give_to, folder, self._user)
+            process, link = await self._spawn(spec, folder)
+        except OSError as error:
+            raise InstanceError(f"the instance cannot be started: {error}") from error
+        instance = InstanceProcess(folder, process, link)
+        await instance.begin(plan)
+        return instance
+
+    async def _spawn(
+        self, spec: InstanceSpec, folder: Path
+    ) -> tuple[asyncio.subprocess.Process, socket.socket]:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        environment = {
+            **ENVIRONMENT,
+            "HOME": str(folder),
+            "TMPDIR": str(folder / "tmp"),
+            "TZ": os.environ.get("TZ", "UTC"),
+            **spec.environment,
+        }
+        identity: dict[str, Any] = {}
+        if self._user is not None:
+            identity = {"user": self._user, "group": self._user, "extra_groups": []}
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-c", PROGRAM, str(theirs.fileno()), ROOT),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                pass_fds=[theirs.fileno()],
+                env=environment,
+                cwd=folder,
+                start_new_session=True,
+                **identity,
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return process, ours
+
+
+def status_of(shown: Mapping[str, Any]) -> InstanceStatus:
+    """Return the status that an instance answered."""
+    lists = {
+        name: tuple(InstanceTrouble(**trouble) for trouble in value)
+        for name, value in shown.items()
+        if name.startswith("latest_")
+    }
+    return InstanceStatus(**{**shown, **lists})
+
+
+def stats_of(shown: Mapping[str, Any]) -> InstanceStats:
+    """Return the statistics that an instance answered."""
+    return InstanceStats(
+        IntervalStats(**shown["total"]),
+        IntervalStats(**shown["last_minute"]),
+        shown["last_invocation_ms"],
+        shown["user_metrics"],
+        shown["latency_buckets"],
+    )
+
+
+def _meaning(status: int) -> str:
+    if status < 0:
+        with suppress(ValueError):
+            return f"the process was ended by {signal.Signals(-status).name}"
+    return f"the process ended with status {status}"
+
+
+def _give_to(folder: Path, user: int) -> None:
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, user, user, follow_symlinks=False)

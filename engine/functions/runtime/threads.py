@@ -1,0 +1,113 @@
+"""Instances on threads of the worker, for code that is trusted as the worker itself: no isolation, no limits."""
+
+import asyncio
+import os
+import shutil
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.base.clock import SystemClock
+from engine.base.errors import MagnetarError
+from engine.base.tasks import contained
+from engine.functions.instance.connecting import ConnectorInstance
+from engine.functions.instance.figures import InstanceFigures
+from engine.functions.instance.instance import FunctionInstance
+from engine.functions.instance.instance_client import client_of
+from engine.functions.instance.instance_plan import InstancePlan
+from engine.functions.runtime.errors import InstanceError
+from engine.functions.runtime.plans import plan_of
+from engine.functions.runtime.ports import ExitReason, InstanceSpec, InstanceStats, InstanceStatus
+from engine.functions.runtime.processes import stats_of, status_of
+from engine.functions.runtime.unpacking import Unpacker
+
+
+class InstanceThread:
+    """One instance inside this process; made by ``ThreadRuntime``."""
+
+    def __init__(self, plan: InstancePlan) -> None:
+        self._plan = plan
+        self._clock = SystemClock()
+        self._client = client_of(plan)
+        self._figures = InstanceFigures(plan.labels, plan.component)
+        kind = FunctionInstance if plan.component == "function" else ConnectorInstance
+        self._instance = kind(plan, self._client, self._clock, self._figures, self._failed)
+        self._stopped = False
+        self._ended: asyncio.Future[ExitReason] = asyncio.get_running_loop().create_future()
+
+    @property
+    def pid(self) -> int:
+        return os.getpid()
+
+    async def begin(self) -> None:
+        """Start it; how that fails is what ``wait`` returns."""
+        try:
+            await self._instance.start()
+        except Exception as error:
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        if not self._ended.done():
+            text = "".join(traceback.format_exception(error))
+            self._ended.set_result(ExitReason(False, text))
+
+    async def status(self) -> InstanceStatus:
+        if self._ended.done():
+            return InstanceStatus(False, self._ended.result().text)
+        return status_of({"running": self._instance.running} | self._figures.status())
+
+    async def stats(self) -> InstanceStats:
+        return stats_of(self._figures.stats(self._clock.wall_ms()))
+
+    async def metrics(self) -> str:
+        return self._figures.prometheus(self._clock.wall_ms())
+
+    async def trigger(self, topic: str, data: bytes) -> bytes:
+        try:
+            return await self._instance.trigger(topic, data) or b""
+        except MagnetarError as error:
+            raise InstanceError(str(error)) from error
+
+    async def state_get(self, key: str) -> Mapping[str, Any] | None:
+        return await self._instance.state_get(key)
+
+    async def state_put(self, key: str, value: bytes | None, number: int | None) -> None:
+        await self._instance.state_put(key, value, number)
+
+    async def log_tail(self, lines: int) -> str:
+        """Return nothing: it logs where the worker does."""
+        return ""
+
+    async def stop(self, grace_s: float) -> None:
+        """End it and remove its folder. Code that does not return within ``grace_s`` is left on its thread."""
+        if not self._ended.done():
+            self._ended.set_result(ExitReason(True))
+        if self._stopped:
+            return
+        self._stopped = True
+        with contained("stopping an instance"):
+            await self._instance.stop(grace_s)
+        await self._client.close()
+        await asyncio.to_thread(shutil.rmtree, Path(self._plan.folder), ignore_errors=True)
+
+    async def wait(self) -> ExitReason:
+        return await asyncio.shield(self._ended)
+
+
+class ThreadRuntime:
+    """Starts instances on threads of this process."""
+
+    def __init__(self, unpacker: Unpacker) -> None:
+        self._unpacker = unpacker
+
+    async def start(self, spec: InstanceSpec) -> InstanceThread:
+        """Start an instance. Raises InstanceError."""
+        folder = spec.folder.absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        code: list[str] = []
+        if spec.package is not None:
+            code = await asyncio.to_thread(self._unpacker.unpack, spec.package, folder / "code")
+        instance = InstanceThread(plan_of(spec, code))
+        await instance.begin()
+        return instance
