@@ -30,7 +30,10 @@ async def overview(viewer: Viewer, cluster: Cluster, params: Params) -> Body:
     return {
         "at": snapshot.at,
         "cluster": cluster.name,
-        "totals": snapshot.topics.sums.totals(viewer),
+        "totals": {
+            **snapshot.topics.sums.totals(viewer),
+            "oldest_at": snapshot.topics.sums.oldest(viewer),
+        },
         "attention": attention(viewer, cluster, snapshot),
         "top_backlogs": [row for row in by_backlog if row["backlog"]],
         "brokers": snapshot.brokers if viewer.everything else [],

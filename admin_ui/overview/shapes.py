@@ -2,7 +2,7 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import BacklogShape, BookieRow, BrokerRow, TopicRow
+from admin_ui.shapes import BacklogShape, BookieRow, BrokerRow, TopicRow, oldest_at
 
 SEVERITIES = ("error", "warning", "info")
 
@@ -13,6 +13,7 @@ class TotalsShape(BacklogShape):
     producers = s.IntegerField()
     consumers = s.IntegerField()
     storage_bytes = s.IntegerField()
+    oldest_at = oldest_at()
     msg_rate_in = s.FloatField()
     msg_rate_out = s.FloatField()
     bytes_rate_in = s.FloatField()

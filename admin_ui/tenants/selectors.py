@@ -8,9 +8,10 @@ from typing import Any
 from admin_ui.params import Params, window
 from admin_ui.policies import selectors as policies
 from admin_ui.policies.selectors import OF_NAMESPACES
+from admin_ui.tenants.quotas import has_size_quota, quotas_of
 from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField, MagnetarError
-from engine.base.names import NamespaceName
+from engine.base.names import NamespaceName, TopicName
 from engine.metadata import paths
 from engine.metadata.records import Stored
 from engine.tenancy.documents import new_policies
@@ -22,8 +23,11 @@ from engine.tenancy.policies.policy import Level, Policy, find
 from engine.tenancy.tenants import get_tenant, list_tenants
 from gateway.clusters.cluster import Cluster
 from gateway.services import catalog
+from gateway.services.clock import now_ms
+from gateway.services.collection.snapshot import Snapshot
 from gateway.services.engine_link import Engine
-from gateway.services.index.sums import IndexSums, TenantNumbers
+from gateway.services.index.selection import Chosen
+from gateway.services.index.sums import TenantNumbers
 
 FIRST_TOPICS = 10
 SORTS = (
@@ -37,8 +41,8 @@ Body = dict[str, Any]
 async def tenants(viewer: Viewer, cluster: Cluster, engine: Engine, params: Params) -> Body:
     """Return a window of the tenants that are seen and whose names contain ``q``. Raises InvalidField."""
     seen = [name for name in await list_tenants(engine.store) if viewer.sees_tenant(name)]
-    sums = await _sums(cluster)
-    numbers_of = None if sums is None else partial(sums.of_tenant, viewer)
+    snapshot = await _snapshot(cluster)
+    numbers_of = None if snapshot is None else partial(snapshot.topics.sums.of_tenant, viewer)
     names, answer = _window_of(seen, params, numbers_of)
     rows = await catalog.each(names, lambda name: _tenant(viewer, engine, name))
     listed = [
@@ -49,11 +53,11 @@ async def tenants(viewer: Viewer, cluster: Cluster, engine: Engine, params: Para
     return {**answer, "rows": listed}
 
 
-async def _sums(cluster: Cluster) -> IndexSums | None:
-    """Return the sums of topics. None when no numbers are known, for whatever reason: tenants are then listed without
+async def _snapshot(cluster: Cluster) -> Snapshot | None:
+    """Return what is known. None when no numbers are known, for whatever reason: tenants are then listed without
     numbers."""
     try:
-        return (await cluster.collector.snapshot()).topics.sums
+        return await cluster.collector.snapshot()
     except (MagnetarError, RuntimeError):
         return None
 
@@ -75,18 +79,42 @@ async def namespaces(
     InvalidField, NotFound."""
     info = await get_tenant(engine.store, tenant_name)
     full = await _seen_namespaces(viewer, engine, tenant_name)
-    sums = await _sums(cluster)
+    snapshot = await _snapshot(cluster)
 
     def numbers_of(local: str) -> TenantNumbers | None:
-        return None if sums is None else sums.of_namespace(viewer, f"{tenant_name}/{local}")
+        name = f"{tenant_name}/{local}"
+        return None if snapshot is None else snapshot.topics.sums.of_namespace(viewer, name)
+
+    def largest_bytes(local: str) -> int | None:
+        chosen = Chosen(tenant=tenant_name, namespace=local, sort="-storage_bytes")
+        if snapshot is None:
+            return None
+        _, rows = snapshot.rows(viewer, chosen, 0, 1)
+        return rows[0]["storage_bytes"] if rows else 0
 
     locals_seen = [name.partition("/")[2] for name in full]
-    names, answer = _window_of(locals_seen, params, numbers_of if sums else None)
-    rows = await catalog.each(names, lambda name: _namespace(engine, tenant_name, name))
+    names, answer = _window_of(locals_seen, params, numbers_of if snapshot else None)
+
+    async def row_of(local: str) -> Body | None:
+        read = await _namespace(engine, tenant_name, local)
+        if read is None:
+            return None
+        row, stored = read
+        numbers = numbers_of(local)
+        quotas = quotas_of(
+            stored,
+            topics=row.pop("with_partitions"),
+            numbers=numbers,
+            largest_bytes=largest_bytes(local) if has_size_quota(stored) else None,
+            now_ms=now_ms(),
+        )
+        return {**row, "numbers": numbers, "quotas": quotas}
+
+    rows = await catalog.each(names, row_of)
     return {
         "tenant": _tenant_row(tenant_name, info, len(full)),
         **answer,
-        "rows": [{**row, "numbers": numbers_of(row["name"])} for row in rows if row is not None],
+        "rows": [row for row in rows if row is not None],
     }
 
 
@@ -138,20 +166,25 @@ def _tenant_row(name: str, info: Stored, count: int) -> Body:
     }
 
 
-async def _namespace(engine: Engine, tenant_name: str, local: str) -> Body | None:
-    """Return the row of a namespace; None when it was deleted meanwhile."""
+async def _namespace(engine: Engine, tenant_name: str, local: str) -> tuple[Body, Stored] | None:
+    """Return the row of a namespace, and its policies; None when it was deleted meanwhile."""
     full = f"{tenant_name}/{local}"
     stored = await find_node(engine.store, paths.namespace_policies(full))
     if stored is None:
         return None
     stored = of_cluster(stored, engine.cluster)
     parents, plain = await catalog.topics_in(engine.store, full)
-    return {
+    counts = await catalog.each(
+        parents, lambda name: catalog.partition_count(engine.store, TopicName.parse(name))
+    )
+    row = {
         "name": local,
         "topics": len(parents) + len(plain),
+        "with_partitions": sum(counts) + len(plain),
         "policies": sum(_is_set(policy, stored, engine.cluster) for policy in OF_NAMESPACES),
         "deleting": bool(stored.get("deleted")),
     }
+    return row, stored
 
 
 def _window_of(

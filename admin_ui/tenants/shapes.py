@@ -57,6 +57,18 @@ class NewNamespace(s.Serializer[object]):
     bundles = s.IntegerField(min_value=1, max_value=BUNDLES_MAX)
 
 
+class QuotaUse(s.Serializer[object]):
+    """A limit that is set on a namespace, and how much of it the topic uses that is closest to it."""
+
+    name = s.ChoiceField(choices=("backlog size", "backlog age", "topics"))
+    limit = s.IntegerField(help_text="bytes, seconds or topics with partitions")
+    used = s.FloatField(allow_null=True, help_text="in the unit of the limit; null: not known")
+    share = s.FloatField(allow_null=True, help_text="used / limit; null: not known")
+    at_most = s.BooleanField(
+        help_text="whether it is an upper bound: what the largest topic stores, which its backlog does not exceed"
+    )
+
+
 class NamespaceRow(s.Serializer[object]):
     name = s.CharField(help_text="without the tenant")
     topics = s.IntegerField(help_text="stored topics; a partitioned one counts once")
@@ -65,6 +77,9 @@ class NamespaceRow(s.Serializer[object]):
         help_text="whether a deletion began and did not end; deleting again completes it"
     )
     numbers = TenantNumbersShape(allow_null=True, help_text="null: no numbers are known yet")
+    quotas = QuotaUse(
+        many=True, help_text="limits that are set on the namespace, the fullest first; empty: none"
+    )
 
 
 class NamespacesAnswer(s.Serializer[object]):

@@ -23,12 +23,14 @@ from admin_ui.params import CAUSES, topic_name
 from admin_ui.rights import ADMIN, CONSUME, LOOKUP, PLACE
 from admin_ui.shapes import PropertiesAnswer, PropertiesBody, TopicRow
 from admin_ui.topics import export, selectors, services, shapes, traces
-from admin_ui.topics.held_space import held_space
+from admin_ui.topics.held_space import held_space, held_space_of_namespace
 from admin_ui.topics.services import TopicChange
 from engine.auth.actions import Action
 from engine.auth.rights import AUTHENTICATED, Right
 from engine.base.names import DOMAINS, SHADOW_SOURCE, TopicName
 from engine.tenancy.geo.shadow_topics import source_of
+from engine.tenancy.namespaces import namespace_name
+from gateway.http.auth.access import ADMIN_OF_NAMESPACE
 from gateway.http.bodies import json_answer, object_body
 from gateway.http.view import RestView
 from gateway.services.admin import names, topics
@@ -232,6 +234,31 @@ class HeldSpaceView(ClusterView):
     async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = self.name(where)
         return json_answer(await self.work(lambda engine: held_space(engine, name)))
+
+
+class NamespaceHeldSpaceView(ClusterView):
+    """The reasons that keep the ledgers of the largest topics of a namespace. They are loaded for it."""
+
+    read_rights = ADMIN_OF_NAMESPACE
+    calls = {
+        "get": Call(
+            "getNamespaceHeldSpace",
+            shapes.NamespaceHeldSpaceAnswer,
+            (
+                Parameter("tenant", place="path"),
+                Parameter("namespace", "without the tenant", place="path"),
+            ),
+            errors=(403, 412),
+        )
+    }
+
+    async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
+        name = namespace_name(tenant, namespace)
+        return json_answer(
+            await self.work(
+                lambda engine: held_space_of_namespace(engine, self.cluster, self.viewer, name)
+            )
+        )
 
 
 class PropertiesView(ClusterView):

@@ -329,6 +329,37 @@ class HeldLedgerRow(s.Serializer[object]):
     until_ms = s.IntegerField(allow_null=True, help_text="end of its retention; null: none by time")
 
 
+class HoldingSubscriptionOf(HoldingSubscription):
+    topic = s.CharField()
+
+
+class TopicHeldSpace(s.Serializer[object]):
+    topic = s.CharField()
+    ledgers = s.IntegerField()
+    bytes = s.IntegerField()
+    holder = s.CharField(help_text="what holds most of them; empty: nothing is stored")
+
+
+class UnreadTopic(s.Serializer[object]):
+    topic = s.CharField()
+    reason = s.CharField()
+
+
+class NamespaceHeldSpaceAnswer(s.Serializer[object]):
+    """The reasons that keep the ledgers of the topics of a namespace with the most stored bytes, at most 100. Bytes are
+    those of one copy."""
+
+    at = s.IntegerField()
+    copies = s.IntegerField(help_text="of each entry, at most; 0: no topic was read")
+    topics = s.IntegerField(help_text="persistent topics of the namespace")
+    read = s.IntegerField(help_text="topics in this answer")
+    unread = UnreadTopic(many=True, help_text="those among the largest that could not be read")
+    ledgers = s.IntegerField()
+    held = HeldBytes(many=True, help_text="most bytes first")
+    subscriptions = HoldingSubscriptionOf(many=True, help_text="most bytes first, at most 200")
+    by_topic = TopicHeldSpace(many=True, help_text="most bytes first")
+
+
 class HeldSpaceAnswer(s.Serializer[object]):
     """The reasons that keep the ledgers of a topic. Bytes are those of one copy."""
 

@@ -19,6 +19,8 @@ class WorkerRecord:
     port: int
     rpc_url: str
     started_ms: int
+    rpc_url_tls: str = ""
+    """The same in TLS; empty without such a port."""
 
     @property
     def label(self) -> str:

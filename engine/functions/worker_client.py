@@ -5,6 +5,7 @@ The worker that leads is called for changes: another one names it, and it is rem
 
 import base64
 from collections.abc import Callable
+from copy import copy
 
 from engine.admin.api.arguments import JsonObject, NoArguments
 from engine.base.errors import Conflict
@@ -16,15 +17,19 @@ from engine.functions.ports import Component, OnComponents, OnFunction, OnInstan
 from engine.functions.registered_workers import registered_workers
 from engine.metadata.store import MetadataStore
 from engine.net.network import Network
+from engine.net.tls import ContextSource
 from engine.rpc.client import RpcClient
 from engine.rpc.operation import A, Operation, R
 
+Account = Callable[[str, dict[str, str]], None]
+ACCOUNTED = ("component", "namespace", "name", "instance", "package", "key", "worker")
+"""Fields of arguments that name what a change concerns."""
 KEY = "functions"
 """The workers share one leader."""
 
 
 class WorkerClient:
-    """FunctionService and WorkerService for the principal that ``principal`` returns.
+    """FunctionService and WorkerService, in TLS only with ``tls``.
 
     Raises Conflict with Apache's text where no worker is registered: functions are off then.
     """
@@ -36,16 +41,19 @@ class WorkerClient:
         token: str,
         *,
         timeout_s: float = 45.0,
+        tls: ContextSource | None = None,
     ) -> None:
         self._store = store
-        self._rpc = RpcClient(network, token, "worker", timeout_s=timeout_s)
-        self._principal: Callable[[], str] = lambda: ""
+        self._encrypted = tls is not None
+        self._rpc = RpcClient(network, token, "worker", timeout_s=timeout_s, tls=tls)
+        self._principal = ""
+        self._account: Account = lambda operation, changed: None
 
-    def acting_for(self, principal: str) -> "WorkerClient":
-        """Return a client that calls for a principal, over the same connections."""
-        other = WorkerClient.__new__(WorkerClient)
-        other._store, other._rpc = self._store, self._rpc
-        other._principal = lambda: principal
+    def acting_for(self, principal: str, account: Account) -> "WorkerClient":
+        """Return a client that calls for a principal, over the same connections. ``account`` is called after each
+        change, also one that failed, with the name of the operation and what it concerns."""
+        other = copy(self)
+        other._principal, other._account = principal, account
         return other
 
     def close(self) -> None:
@@ -53,15 +61,26 @@ class WorkerClient:
         self._rpc.close()
 
     async def _call(self, operation: Operation[A, R], args: A) -> R:
-        return await self._rpc.call(
-            operation, args, key=KEY, servers=self._urls, principal=self._principal()
-        )
+        try:
+            return await self._rpc.call(
+                operation, args, key=KEY, servers=self._urls, principal=self._principal
+            )
+        finally:
+            if not operation.reads:
+                # Details, state and payloads may hold secrets.
+                shown = {name: getattr(args, name, None) for name in ACCOUNTED}
+                self._account(
+                    operation.name, {name: str(v) for name, v in shown.items() if v is not None}
+                )
 
     async def _urls(self) -> list[str]:
         workers = await registered_workers(self._store)
         if not workers:
             raise Conflict(api.NO_WORKER)
-        return [worker.rpc_url for worker in workers.values()]
+        urls = (
+            worker.rpc_url_tls if self._encrypted else worker.rpc_url for worker in workers.values()
+        )
+        return [url for url in urls if url]
 
     # --- FunctionService -------------------------------------------------------------------------
 

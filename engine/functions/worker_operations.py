@@ -92,18 +92,26 @@ COMPONENT = (
 FUNCTION_NAMES = Operation("function_names", OnComponents, list[str], COMPONENT, reads=True)
 FUNCTION_METADATA = Operation("function_metadata", OnFunction, str, COMPONENT, reads=True)
 """FunctionMetaData in base64."""
-CREATE_FUNCTION = Operation("create_function", StoredFunction, NoneType, COMPONENT)
-UPDATE_FUNCTION = Operation("update_function", UpdatedFunction, NoneType, COMPONENT)
+CREATE_FUNCTION = Operation(
+    "create_function", StoredFunction, NoneType, COMPONENT, unlogged=("details",)
+)
+UPDATE_FUNCTION = Operation(
+    "update_function", UpdatedFunction, NoneType, COMPONENT, unlogged=("details",)
+)
 DELETE_FUNCTION = Operation("delete_function", OnFunction, NoneType, COMPONENT)
 START_FUNCTION = Operation("start_function", OnInstances, NoneType, COMPONENT)
 STOP_FUNCTION = Operation("stop_function", OnInstances, NoneType, COMPONENT)
 RESTART_FUNCTION = Operation("restart_function", OnInstances, NoneType, COMPONENT)
 FUNCTION_STATUS = Operation("function_status", OnInstances, JsonObject, COMPONENT, reads=True)
 FUNCTION_STATS = Operation("function_stats", OnInstances, JsonObject, COMPONENT, reads=True)
-TRIGGER_FUNCTION = Operation("trigger_function", TriggeredFunction, str, COMPONENT)
+TRIGGER_FUNCTION = Operation(
+    "trigger_function", TriggeredFunction, str, COMPONENT, unlogged=("data",)
+)
 """The output's payload in base64."""
 FUNCTION_STATE = Operation("function_state", OnStateKey, JsonObject, COMPONENT, reads=True)
-PUT_FUNCTION_STATE = Operation("put_function_state", PutState, NoneType, COMPONENT)
+PUT_FUNCTION_STATE = Operation(
+    "put_function_state", PutState, NoneType, COMPONENT, unlogged=("state",)
+)
 FUNCTION_LOG = Operation("function_log", LogLines, dict[str, str], COMPONENT, reads=True)
 
 HELD_STATUS = Operation("held_status", OnInstances, dict[str, JsonObject], SUPERUSER, reads=True)
@@ -112,7 +120,7 @@ HELD_STATS = Operation("held_stats", OnInstances, dict[str, JsonObject], SUPERUS
 HELD_LOG = Operation("held_log", LogLines, dict[str, str], SUPERUSER, reads=True)
 RESTART_HELD = Operation("restart_held", OnInstances, NoneType, SUPERUSER)
 HELD_STATE = Operation("held_state", OnStateKey, JsonObject, SUPERUSER, reads=True)
-PUT_HELD_STATE = Operation("put_held_state", PutState, NoneType, SUPERUSER)
+PUT_HELD_STATE = Operation("put_held_state", PutState, NoneType, SUPERUSER, unlogged=("state",))
 HELD_METRICS = Operation("held_metrics", NoArguments, list[JsonObject], SUPERUSER, reads=True)
 
 WORKER_CLUSTER = Operation("worker_cluster", NoArguments, list[JsonObject], SUPERUSER, reads=True)

@@ -33,7 +33,8 @@ class Operation(Generic[A, R]):
     """Declaration of an operation.
 
     ``rights``: what a caller needs, with the resource that the arguments name. Raises TypeError without a right.
-    ``reads``: the operation changes nothing, so that after a lost answer another broker may be called.
+    ``reads``: the operation changes nothing, so that after a lost answer another broker may be called. ``unlogged``:
+    the arguments that may hold secrets, which the log does not show.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Operation(Generic[A, R]):
     answer: type[R]
     rights: Right[A] | tuple[Right[A], ...]
     reads: bool = False
+    unlogged: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         all_of(self.rights)

@@ -126,7 +126,9 @@ class RpcPages:
         try:
             args = parse_arguments(operation.arguments, given)
             level = logging.DEBUG if only_reads(operation, args) else logging.INFO
-            shown = given if len(request.body) <= SHOWN_BYTES_MAX else str(given)[:SHOWN_BYTES_MAX]
+            shown: object = _shown(operation, given)
+            if len(request.body) > SHOWN_BYTES_MAX:
+                shown = str(shown)[:SHOWN_BYTES_MAX]
             log.log(level, "%s by=%r args=%s", name, principal, shown)
             await self._authorize(operation, caller, args)
             return json_response(200, {"result": await do(args)})
@@ -161,6 +163,13 @@ class RpcPages:
             raise NotReady(f"Not known whether this is allowed: {error}") from error
         if not verdict.allowed:
             raise Forbidden(verdict.reason)
+
+
+def _shown(operation: Operation[Any, Any], given: object) -> object:
+    """Return parsed arguments as the log shows them."""
+    if not operation.unlogged or not isinstance(given, dict):
+        return given
+    return {name: "…" if name in operation.unlogged else value for name, value in given.items()}
 
 
 def _refused(refusal: Refusal) -> Response:

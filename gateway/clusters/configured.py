@@ -8,6 +8,7 @@ from django.conf import settings
 from engine.admin.client import AdminClient
 from engine.auth.internal import TOKEN_FILE, load_token
 from engine.base.entropy import RandomEntropy
+from engine.functions.worker_client import WorkerClient
 from engine.metadata.apart.stores import connect_stores
 from engine.metadata.incomplete import check_complete
 from engine.net.network import LoopNetwork
@@ -55,7 +56,8 @@ async def open_engine(cluster: ClusterSettings) -> Engine:
         raise
     tls = settings.BROKER_CLIENT.tls()
     admin = AdminClient(store, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S, tls=tls)
-    return Engine(store, admin, cluster.name)
+    workers = WorkerClient(store, LoopNetwork(), token, tls=tls)
+    return Engine(store, admin, cluster.name, workers=workers)
 
 
 def internal_token(cluster: ClusterSettings) -> str:

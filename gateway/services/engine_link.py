@@ -12,8 +12,10 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeVar
 
 from engine.admin.client import BrokerAddress
-from engine.base.errors import MagnetarError
+from engine.base.errors import Conflict, MagnetarError
 from engine.base.tasks import TaskScope
+from engine.functions.worker_client import WorkerClient
+from engine.functions.worker_operations import NO_WORKER
 from engine.metadata import account
 from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.rpc.operation import A, Operation, R, only_reads, to_json
@@ -63,6 +65,15 @@ class Engine(NamedTuple):
     """The principal for which the work is done."""
     alias: str = ""
     """The name by which the gateway serves the cluster, where it is another than the cluster's own."""
+    workers: WorkerClient | None = None
+    """The functions workers of a cluster of our own."""
+
+    @property
+    def functions(self) -> WorkerClient:
+        """The functions workers, as a service for the principal. Raises Conflict for an Apache Pulsar."""
+        if self.workers is None:
+            raise Conflict(NO_WORKER)
+        return self.workers.acting_for(self.principal, _account_named)
 
     @property
     def served(self) -> str:
@@ -89,6 +100,13 @@ def _account(operation: Operation[A, R], args: A, answer: R) -> None:
         values = answer if isinstance(answer, dict) else {}
         after = {"now": values["after"]} if "after" in values else {}
         accounted.add(operation.name, values.get("before"), to_json(args) | after)
+
+
+def _account_named(operation: str, changed: dict[str, str]) -> None:
+    """Record a change of functions for the audit log."""
+    accounted = account.current()
+    if accounted is not None:
+        accounted.add(operation, None, changed)
 
 
 Work = Callable[[Engine], Awaitable[T]]
@@ -237,5 +255,7 @@ class EngineLink:
             await asyncio.gather(*others, return_exceptions=True)
         if self._engine is not None:
             self._engine.admin.close()
+            if self._engine.workers is not None:
+                self._engine.workers.close()
             await self._engine.store.close()
             self._engine = None

@@ -24,21 +24,36 @@ from engine.base.settings import (
     count,
     data_folder,
     flag,
+    maybe_port,
     port,
     secret,
+    size,
     text,
 )
 from engine.client.settings import BrokerClientSettings
 from engine.functions.worker.placing.followed_topics import SystemTopics
-from engine.ledger.settings import LedgerSettings
 from engine.metadata.settings import MetadataSettings
+from engine.net.tls import TlsSettings
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInstanceSettings:
+    """The cluster and the instance that a functions worker is a part of."""
+
+    cluster_name: str = text(
+        "standalone", "the cluster this worker belongs to (pulsarFunctionsCluster)"
+    )
+    data_dir: Path = data_folder("folder of the instance, which has the internal token")
+    internal_token: str = secret(
+        "token by which the instance's processes recognize each other, or file:///path of one; empty: the file in "
+        "data_dir"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """Settings of a functions worker (`magnetar functions-worker`)."""
 
-    cluster_name: str = text("standalone", "name of the cluster (pulsarFunctionsCluster)")
     worker_id: str = text(
         "",
         "name among the workers, kept over restarts; empty: c-CLUSTER-fw-HOST-PORT (workerId)",
@@ -53,10 +68,8 @@ class WorkerSettings:
     worker_port: int = port(
         6750, "metrics, readiness, calls of gateways and workers; private (workerPort)", low=0
     )
-    data_dir: Path = data_folder("folder of the instance, which has the internal token")
-    internal_token: str = secret(
-        "token by which the instance's processes recognize each other, or file:///path of one; empty: the file in "
-        "data_dir"
+    worker_port_tls: int | None = maybe_port(
+        "the same by TLS 1.2 or later; none: no TLS (workerPortTls)", low=0
     )
     metadata_store_session_timeout_millis: int = count(
         10_000,
@@ -92,6 +105,11 @@ class WorkerSettings:
         "seconds between compactions of the assignments (topicCompactionFrequencySec)",
         low=1,
     )
+    function_runtime: str = text(
+        "process",
+        "process, or thread for code that is trusted like the worker (functionRuntimeFactoryClassName)",
+    )
+    package_bytes_max: int = size(100 << 20, "largest package that is fetched", low=1)
     function_stop_timeout_ms: int = count(
         10_000, "milliseconds in which an instance ends in order, then by force"
     )
@@ -143,19 +161,16 @@ class WorkerSettings:
             self.function_assignment_topic_name,
         )
 
-    def id_at(self, bound_port: int) -> str:
-        """Return the worker's id, when it listens on ``bound_port``."""
-        return self.worker_id or f"c-{self.cluster_name}-fw-{self.host}-{bound_port}"
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerProgramSettings:
     """All settings of the process."""
 
     worker: WorkerSettings = field(default_factory=WorkerSettings, metadata=PRIVATE)
+    instance: WorkerInstanceSettings = field(default_factory=WorkerInstanceSettings)
     broker_client: BrokerClientSettings = field(default_factory=BrokerClientSettings)
     metadata: MetadataSettings = field(default_factory=MetadataSettings)
-    ledger: LedgerSettings = field(default_factory=LedgerSettings)
+    tls: TlsSettings = field(default_factory=TlsSettings)
     authentication: AuthenticationSettings = field(default_factory=AuthenticationSettings)
     token: TokenSettings = field(default_factory=TokenSettings)
     second_token: SecondTokenSettings = field(default_factory=SecondTokenSettings)
@@ -167,12 +182,20 @@ class WorkerProgramSettings:
 
     def __post_init__(self) -> None:
         """Check combinations. Raises SettingsError."""
+        if self.worker.worker_port_tls is not None:
+            self.tls.check("worker_port_tls")
         authenticated = self.authentication.authentication_enabled
         self.reach.check("bind_address", self.worker.bind_address, authenticated=authenticated)
         try:
             _ = self.identity
         except ValueError as error:
             raise SettingsError(str(error)) from error
+
+    def id_at(self, bound_port: int) -> str:
+        """Return the worker's id, when it listens on ``bound_port``."""
+        worker = self.worker
+        given = f"c-{self.instance.cluster_name}-fw-{worker.host}-{bound_port}"
+        return worker.worker_id or given
 
     @property
     def identity(self) -> IdentitySettings:

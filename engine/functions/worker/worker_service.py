@@ -94,7 +94,11 @@ class FunctionsWorker:
                 tls=settings.broker_client.tls(),
             ),
         )
-        self._workers = RpcClient(base.network, base.token, "worker", timeout_s=CALL_S)
+        self._workers = RpcClient(
+            *(base.network, base.token, "worker"),
+            timeout_s=CALL_S,
+            tls=settings.broker_client.tls(),
+        )
         self._access = AccessRecords(base.store)
         self._revoked = RevokedTokens(base.store, base.clock, lambda: None)
         self._authentication = ClientAuthentication(
@@ -124,15 +128,24 @@ class FunctionsWorker:
     # --- life ------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Listen and register; join the cluster in the background. Raises OSError when the port is in use."""
+        """Listen and register; join the cluster in the background.
+
+        Raises OSError when a port is in use, TlsFileError.
+        """
         base, worker = self.base, self.base.settings.worker
         self.port = await self._http.listen(worker.bind_address, worker.worker_port)
+        url_tls = ""
+        if worker.worker_port_tls is not None:
+            tls = base.settings.tls.context()
+            port = await self._http.listen(worker.bind_address, worker.worker_port_tls, tls=tls)
+            url_tls = f"https://{worker.host}:{port}"
         record = WorkerRecord(
-            worker.id_at(self.port),
+            base.settings.id_at(self.port),
             worker.host,
             self.port,
             f"http://{worker.host}:{self.port}",
             base.clock.wall_ms(),
+            url_tls,
         )
         self.parts = parts = WorkerParts(base, record, self.client, self._workers, self)
         await base.preparation.clear()
@@ -160,8 +173,9 @@ class FunctionsWorker:
     async def _create(self) -> None:
         """Create the namespace and the topics. Raises MagnetarError."""
         base, worker = self.base, self.base.settings.worker
+        cluster = base.settings.instance.cluster_name
         await self._revoked.load()
-        await ensure_functions_namespace(base.store, worker.namespace, worker.cluster_name)
+        await ensure_functions_namespace(base.store, worker.namespace, cluster)
         await ensure_topics(base.brokers, worker.topics)
 
     async def _until_done(self, what: str, attempt: Callable[[], Awaitable[None]]) -> None:
@@ -229,6 +243,7 @@ class FunctionsWorker:
             with contained(f"end of {part}"), suppress(TimeoutError):
                 async with asyncio.timeout(DRAIN_S):
                     await close()
+        self.base.preparation.close()
         self._workers.close()
         self.base.brokers.close()
 
@@ -245,7 +260,7 @@ class FunctionsWorker:
         return RpcPages(
             parts.operations.handlers,
             self.base.token,
-            create_judge(settings.identity, self._access, settings.worker.cluster_name),
+            create_judge(settings.identity, self._access, settings.instance.cluster_name),
             refusal_of=lambda error: NotReady(str(error)) if error.retriable else None,
             ready=lambda: self.ready,
             metrics=self._metrics,
@@ -258,7 +273,7 @@ class FunctionsWorker:
         assert parts is not None
         assigned = parts.followed.assignments.of_worker(parts.record.id)
         figures = WorkerFigures(
-            self.base.settings.worker.cluster_name,
+            self.base.settings.instance.cluster_name,
             parts.record.id,
             leads=parts.leader.ready,
             workers=len(await registered_workers(self.base.store)),
@@ -336,6 +351,7 @@ class WorkerParts:
             *(base.store, base.clock, base.entropy, client, record, self.followed, self.leader),
             HeldOperations(self.instances, record.id),
             workers,
+            encrypted=base.settings.broker_client.broker_client_tls_enabled,
             trigger_s=worker.function_trigger_timeout_ms / 1000,
             joined=lambda: owner.joined,
         )

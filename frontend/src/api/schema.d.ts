@@ -1302,6 +1302,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/tenants/{tenant}/namespaces/{namespace}/held-space": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The reasons that keep the ledgers of the largest topics of a namespace. They are loaded for it. */
+        get: operations["getNamespaceHeldSpace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/tenants/{tenant}/namespaces/{namespace}/policies/{policy}": {
         parameters: {
             query?: never;
@@ -4809,6 +4826,15 @@ export interface components {
             /** @description of ledgers that no other subscription needs */
             alone_bytes: number;
         };
+        HoldingSubscriptionOf: {
+            name: string;
+            /** @description that it has not acknowledged, or that lie behind such */
+            ledgers: number;
+            bytes: number;
+            /** @description of ledgers that no other subscription needs */
+            alone_bytes: number;
+            topic: string;
+        };
         /**
          * @description * `store` - store
          *     * `broker` - broker
@@ -5461,16 +5487,6 @@ export interface components {
          * @enum {string}
          */
         MovedBundleKindEnum: "balance" | "operator" | "drain" | "split";
-        /**
-         * @description * `publish` - publish
-         *     * `admit` - admit
-         *     * `append` - append
-         *     * `bookie` - bookie
-         *     * `dispatch` - dispatch
-         *     * `process` - process
-         * @enum {string}
-         */
-        NameEnum: "publish" | "admit" | "append" | "bookie" | "dispatch" | "process";
         NameList: {
             total: number;
             /** @description the first of these names */
@@ -5492,6 +5508,28 @@ export interface components {
             };
             policies: components["schemas"]["PolicyRow"][];
         };
+        /**
+         * @description The reasons that keep the ledgers of the topics of a namespace with the most stored bytes, at most 100. Bytes are
+         *     those of one copy.
+         */
+        NamespaceHeldSpaceAnswer: {
+            at: number;
+            /** @description of each entry, at most; 0: no topic was read */
+            copies: number;
+            /** @description persistent topics of the namespace */
+            topics: number;
+            /** @description topics in this answer */
+            read: number;
+            /** @description those among the largest that could not be read */
+            unread: components["schemas"]["UnreadTopic"][];
+            ledgers: number;
+            /** @description most bytes first */
+            held: components["schemas"]["HeldBytes"][];
+            /** @description most bytes first, at most 200 */
+            subscriptions: components["schemas"]["HoldingSubscriptionOf"][];
+            /** @description most bytes first */
+            by_topic: components["schemas"]["TopicHeldSpace"][];
+        };
         NamespaceRow: {
             /** @description without the tenant */
             name: string;
@@ -5503,6 +5541,8 @@ export interface components {
             deleting: boolean;
             /** @description null: no numbers are known yet */
             numbers: components["schemas"]["TenantNumbersShape"] | null;
+            /** @description limits that are set on the namespace, the fullest first; empty: none */
+            quotas: components["schemas"]["QuotaUse"][];
         };
         NamespacesAnswer: {
             tenant: components["schemas"]["TenantRow"];
@@ -6177,6 +6217,31 @@ export interface components {
             /** @description publishing it again may help */
             retriable: boolean;
         };
+        /** @description A limit that is set on a namespace, and how much of it the topic uses that is closest to it. */
+        QuotaUse: {
+            name: components["schemas"]["QuotaUseNameEnum"];
+            /** @description bytes, seconds or topics with partitions */
+            limit: number;
+            /**
+             * Format: double
+             * @description in the unit of the limit; null: not known
+             */
+            used: number | null;
+            /**
+             * Format: double
+             * @description used / limit; null: not known
+             */
+            share: number | null;
+            /** @description whether it is an upper bound: what the largest topic stores, which its backlog does not exceed */
+            at_most: boolean;
+        };
+        /**
+         * @description * `backlog size` - backlog size
+         *     * `backlog age` - backlog age
+         *     * `topics` - topics
+         * @enum {string}
+         */
+        QuotaUseNameEnum: "backlog size" | "backlog age" | "topics";
         /** @description A change of a rack. A preview needs ``rack``; null removes it. */
         RackBodyRequest: {
             /** @default false */
@@ -6932,7 +6997,7 @@ export interface components {
             id: string;
             /** @description null: no span of this trace or of the publisher */
             parent_id: string | null;
-            name: components["schemas"]["NameEnum"];
+            name: components["schemas"]["SpanShapeNameEnum"];
             start_us: number;
             /** @description null: not ended, or not known */
             end_us: number | null;
@@ -6940,6 +7005,16 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /**
+         * @description * `publish` - publish
+         *     * `admit` - admit
+         *     * `append` - append
+         *     * `bookie` - bookie
+         *     * `dispatch` - dispatch
+         *     * `process` - process
+         * @enum {string}
+         */
+        SpanShapeNameEnum: "publish" | "admit" | "append" | "bookie" | "dispatch" | "process";
         SparkShape: {
             /**
              * @description elsewhere: this instance does not run Spark itself
@@ -7231,6 +7306,13 @@ export interface components {
          * @enum {string}
          */
         TopicChangeEnum: "delete" | "terminate" | "unload" | "partitions";
+        TopicHeldSpace: {
+            topic: string;
+            ledgers: number;
+            bytes: number;
+            /** @description what holds most of them; empty: nothing is stored */
+            holder: string;
+        };
         TopicPoliciesAnswer: {
             policies: components["schemas"]["PolicyRow"][];
         };
@@ -7334,6 +7416,8 @@ export interface components {
             producers: number;
             consumers: number;
             storage_bytes: number;
+            /** @description when the first unacknowledged entry was published, as its broker last reported; 0: nothing is unacknowledged, null: not known */
+            oldest_at: number | null;
             /** Format: double */
             msg_rate_in: number;
             /** Format: double */
@@ -7635,6 +7719,10 @@ export interface components {
         };
         UnreadPart: {
             partition: number | null;
+            reason: string;
+        };
+        UnreadTopic: {
+            topic: string;
             reason: string;
         };
         User: {
@@ -12883,6 +12971,63 @@ export interface operations {
                 };
             };
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getNamespaceHeldSpace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                /** @description without the tenant */
+                namespace: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamespaceHeldSpaceAnswer"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -105,6 +105,15 @@ class IndexSums:
             sums[name] /= 1000
         return {"topics": topics, **sums, "unknown": known[NO], "last": known[LAST]}
 
+    def oldest(self, viewer: Viewer) -> int | None:
+        """Return the time of the oldest unacknowledged message of the topics that are seen, ms; 0 without any, None
+        where it is not known."""
+        return _oldest_of(self._every() if viewer.everything else self._seen(viewer))
+
+    def _every(self) -> Iterator[Sums]:
+        for spaces in self._by_tenant.values():
+            yield from spaces.values()
+
     def of_tenant(self, viewer: Viewer, tenant: str) -> TenantNumbers:
         """Return the sums over the topics of a tenant that are seen; zeros without any."""
         return _numbers(list(self._spaces(viewer, tenant)))
@@ -136,7 +145,6 @@ class IndexSums:
 
 def _numbers(spaces: list[Sums]) -> TenantNumbers:
     topics, values, known = _sum_of(spaces)
-    oldest = min((least for sums in spaces if (least := sums.oldest.least)), default=0)
     return {
         "topics": topics,
         "unknown": known[NO],
@@ -147,8 +155,13 @@ def _numbers(spaces: list[Sums]) -> TenantNumbers:
         "msg_rate_in": values[RATE_IN] / 1000,
         "msg_rate_out": values[RATE_OUT] / 1000,
         "storage_bytes": values[STORAGE],
-        "oldest_at": None if oldest == OLDEST_UNKNOWN else oldest,
+        "oldest_at": _oldest_of(spaces),
     }
+
+
+def _oldest_of(spaces: Iterable[Sums]) -> int | None:
+    oldest = min((least for sums in spaces if (least := sums.oldest.least)), default=0)
+    return None if oldest == OLDEST_UNKNOWN else oldest
 
 
 def _sum_of(spaces: Iterable[Sums]) -> tuple[int, Sequence[int], Sequence[int]]:

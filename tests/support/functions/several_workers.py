@@ -134,6 +134,9 @@ class MemoryPreparation:
     async def clear(self) -> None:
         self.prepared = 0
 
+    def close(self) -> None:
+        pass
+
     @asynccontextmanager
     async def __call__(self, assignment: pb.Assignment) -> AsyncIterator[InstanceSpec]:
         instance = assignment.instance

@@ -113,6 +113,7 @@ CALLS = {
     "POST TOPIC/schemas/verdict": "tenant admin of topic",
     "POST TOPIC/schemas/rehearsal": "consume of topic",
     "GET TOPIC/held-space": "lookup of topic",
+    "GET NAMESPACE/held-space": "tenant admin of namespace",
     "GET TOPIC/messages": "consume of topic",
     "GET TOPIC/dead-letters": "consume of topic",
     "POST TOPIC/copies": "consume of topic",

@@ -9,6 +9,7 @@ import pytest
 
 from admin_ui.models import AuditEntry
 from admin_ui.policies import selectors
+from admin_ui.topics import held_space
 from engine.base.clock import SystemClock
 from engine.base.errors import NotReady
 from engine.base.names import NamespaceName
@@ -177,8 +178,19 @@ def test_namespaces_are_listed_with_their_numbers_of_topics_and_policies(call: C
     assert body["tenant"]["name"] == "public"
     (row,) = body["rows"]
     numbers = row.pop("numbers")
-    assert row == {"name": "default", "topics": 2, "policies": 1, "deleting": False}
+    assert row == {
+        "name": "default",
+        "topics": 2,
+        "policies": 1,
+        "deleting": False,
+        "quotas": [],
+    }
     assert numbers is None or numbers["oldest_at"] in (0, None)
+    set_policy(call, "maxTopicsPerNamespace", 10)
+    (row,) = call("GET", f"{API}/public/namespaces").json["rows"]
+    (quota,) = row["quotas"]
+    assert (quota["name"], quota["limit"], quota["at_most"]) == ("topics", 10, False)
+    assert quota["used"] == 4, "a plain topic and three partitions"
     shown = call("GET", DEFAULT).json
     assert shown["topics"] == 2
     assert shown["first_topics"] == [
@@ -186,6 +198,27 @@ def test_namespaces_are_listed_with_their_numbers_of_topics_and_policies(call: C
         "persistent://public/default/pt",
     ]
     assert call("DELETE", DEFAULT).status == 409, "its topics prevent that"
+
+
+def test_what_holds_the_space_of_a_namespace_is_read_of_its_topics(
+    call: Call, link: BenchLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def space() -> Any:
+        return call("GET", f"{DEFAULT}/held-space").json
+
+    until_blocking(lambda: space().get("topics") == 2)
+    answer = space()
+    assert (answer["read"], answer["unread"]) == (2, [])
+    assert {row["topic"] for row in answer["by_topic"]} == {
+        "persistent://public/default/plain",
+        "persistent://public/default/pt",
+    }
+    monkeypatch.setattr(held_space, "TOPICS_MAX", 1)
+    assert (space()["read"], space()["topics"]) == (1, 2)
+    link.silence()
+    (unread,) = space()["unread"]
+    assert unread["reason"]
+    assert space()["held"] == []
 
 
 def test_a_deletion_that_did_not_end_is_shown_and_can_be_ended(call: Call, link: BenchLink) -> None:

@@ -19,7 +19,7 @@ from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
 from engine.auth.credentials import AuthenticationFailed
 from engine.auth.identity import Identity
 from engine.auth.internal import INTERNAL_METHOD, INTERNAL_ROLE, TOKEN_HEADER
-from engine.auth.judge import Judgement, Verdict
+from engine.auth.judge import AllowAll, Judgement, Verdict
 from engine.auth.resource_names import CLUSTER, SubscriptionName, TenantName
 from engine.auth.rights import SUPERUSER, Right, all_of
 from engine.base.names import SHADOW_SOURCE, NamespaceName, TopicName
@@ -184,6 +184,31 @@ async def called(judge: Any, principal: str = "") -> tuple[int, Any, int]:
     body = encode_call(OnSubscription(NAME, "s"), principal)
     answer = await pages(Request("POST", "/rpc/clear_backlog", "", headers, body))
     return answer.status, json.loads(answer.body), calls  # type: ignore[arg-type]
+
+
+async def test_arguments_that_may_hold_secrets_are_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def store(args: Any) -> None:
+        return None
+
+    async def metrics() -> Any:
+        yield b""
+
+    pages = RpcPages(
+        dict([bind(worker_operations.CREATE_FUNCTION, store)]),
+        *(TOKEN, AllowAll()),
+        refusal_of=lambda error: None,
+        ready=lambda: True,
+        metrics=metrics,
+    )
+    args = worker_operations.StoredFunction("function", NAME.namespace, "f", "c2VjcmV0", "url")
+    headers = {TOKEN_HEADER.lower(): TOKEN}
+    with caplog.at_level("INFO"):
+        await pages(Request("POST", "/rpc/create_function", "", headers, encode_call(args, "")))
+    assert "create_function" in caplog.text
+    assert "'package': 'url'" in caplog.text
+    assert "c2VjcmV0" not in caplog.text
 
 
 async def test_a_refused_call_reaches_no_handler() -> None:

@@ -54,7 +54,10 @@ INSTANCE_STATE = {True: pb.RUNNING, False: pb.STOPPED}
 
 
 class FunctionOperations:
-    """The operations of one worker. ``joined`` is true once it has read both topics; until then all are refused."""
+    """The operations of one worker. ``encrypted``: it calls others in TLS.
+
+    ``joined`` is true once it has read both topics; until then all are refused.
+    """
 
     def __init__(
         self,
@@ -68,6 +71,7 @@ class FunctionOperations:
         held: HeldOperations,
         workers: RpcClient,
         *,
+        encrypted: bool,
         trigger_s: float,
         joined: Callable[[], bool],
     ) -> None:
@@ -80,6 +84,7 @@ class FunctionOperations:
         self._leader = leader
         self._held = held
         self._workers = workers
+        self._encrypted = encrypted
         self._trigger_s = trigger_s
         self._joined = joined
 
@@ -155,7 +160,7 @@ class FunctionOperations:
         record = (await registered_workers(self._store)).get(leader or "")
         if record is None or record.id == self._record.id:
             raise NotReady(NOT_LEADER)
-        raise MovedError(record.rpc_url, record.rpc_url)
+        raise MovedError(record.rpc_url, record.rpc_url_tls)
 
     async def _create(self, of: api.StoredFunction) -> None:
         await self._lead()
@@ -246,9 +251,16 @@ class FunctionOperations:
             _, handler = self._held.handlers[operation.name]
             return await handler(args)
         try:
-            return await self._workers.call_on(record.rpc_url, record.id, operation, args)
+            return await self._workers.call_on(self._url_of(record), record.id, operation, args)
         except Refusal:
             return None
+
+    def _url_of(self, record: WorkerRecord) -> str:
+        """Return the URL at which this worker calls another. Raises NotReady without one."""
+        url = record.rpc_url_tls if self._encrypted else record.rpc_url
+        if not url:
+            raise NotReady(f"Worker {record.id} has no port with TLS (worker_port_tls)")
+        return url
 
     async def _status(self, of: OnInstances) -> JsonObject:
         stored = await self._stored(of)
@@ -316,7 +328,7 @@ class FunctionOperations:
             if record.id == self._record.id:
                 _, handler = self._held.handlers[operation.name]
                 return await handler(of)
-            return await self._workers.call_on(record.rpc_url, record.id, operation, of)
+            return await self._workers.call_on(self._url_of(record), record.id, operation, of)
         raise NotReady(f"No instance of {of.name} runs, which would know its state")
 
     # --- workers ---------------------------------------------------------------------------------

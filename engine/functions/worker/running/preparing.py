@@ -46,6 +46,10 @@ class Preparation:
         """Remove what an earlier process of this worker has left. Raises OSError."""
         await self.lane.run(partial(_remove, self.folder))
 
+    def close(self) -> None:
+        """End the lane."""
+        self.lane.close()
+
     @asynccontextmanager
     async def __call__(self, assignment: pb.Assignment) -> AsyncIterator[InstanceSpec]:
         """Yield the specification of an instance, fetched; remove its code behind it.

@@ -8,7 +8,7 @@ import type { Overview, TopicRow } from "../../api/types";
 import { failureOf } from "../../lib/errors";
 import { byteRate, bytes, count, known, plural, rate, short } from "../../lib/format";
 import { useMayRead } from "../../shared/access/may";
-import { BacklogAmount, BacklogFigure } from "../../shared/backlog/backlog-figures";
+import { BacklogAmount, BacklogFigure, OldestAge } from "../../shared/backlog/backlog-figures";
 import { backlogWords, weightOf } from "../../shared/backlog/backlog-words";
 import { Figure, figureColumn, type Source, shareKnown } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
@@ -156,11 +156,16 @@ function Content({ overview }: { overview: Overview }) {
               label: "Backlog",
               value: <BacklogAmount of={source} backlog={totals} why={part || undefined} />,
               unit: waiting?.unit,
-              detail:
-                part ||
-                [waiting?.entries, `of ${plural(totals.subscriptions, "subscription")}`]
-                  .filter(Boolean)
-                  .join(" "),
+              detail: (
+                <>
+                  {part ||
+                    [waiting?.entries, `of ${plural(totals.subscriptions, "subscription")}`]
+                      .filter(Boolean)
+                      .join(" ")}
+                  <br />
+                  oldest: <OldestAge at={totals.oldest_at} />
+                </>
+              ),
               trend: { points: history, column: 2 },
             },
             {

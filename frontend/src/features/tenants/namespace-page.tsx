@@ -23,6 +23,9 @@ import { namespaceQuery, putPolicy } from "./queries";
 const AccessPanel = lazy(() =>
   import("../../shared/access/access-panel").then((module) => ({ default: module.AccessPanel })),
 );
+const NamespaceSpace = lazy(() =>
+  import("./namespace-space").then((module) => ({ default: module.NamespaceSpace })),
+);
 const route = getRouteApi("/c/$cluster/tenants/$tenant/$namespace");
 
 export function NamespacePage() {
@@ -130,6 +133,7 @@ export function NamespacePage() {
       )}
       {shown && (
         <Suspense>
+          <NamespaceSpace key={name} id={id} />
           <AccessPanel cluster={id.cluster} place={{ tenant: id.tenant, namespace: id.namespace }} />
         </Suspense>
       )}

@@ -15,6 +15,7 @@ import { NamespaceDeletion, TenantDeletion } from "./deletions";
 import { Filter, Listing, ReadAt } from "./listing";
 import { NamespaceDialog } from "./namespace-dialog";
 import { type NamespaceRow, namespacesQuery } from "./queries";
+import { Quota } from "./quota";
 import { Order, orderOf, sumColumns } from "./sums";
 import { TenantDialog } from "./tenant-dialog";
 import styles from "./tenants.module.css";
@@ -156,6 +157,7 @@ export function TenantPage() {
                 ),
               },
               ...sumColumns<NamespaceRow>(),
+              { key: "quota", header: "Quota used", numeric: true, cell: (row) => <Quota of={row.quotas} /> },
               { key: "policies", header: "Policies set", numeric: true, cell: (row) => count(row.policies) },
             ]}
           />

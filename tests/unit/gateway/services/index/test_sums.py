@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.admin.api.rows import ROW_COLUMNS
+from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.auth.viewer import ALL, Viewer
 from engine.base.names import split_topic
 from gateway.services.feeds.row_list import RowChanges
@@ -59,6 +59,8 @@ def check(index: TopicIndex, viewer: Viewer) -> None:
     assert totals["topics"] == len(shown)
     assert totals["unknown"] == sum(topic.known == NO for topic in shown)
     assert totals["last"] == sum(topic.known == LAST for topic in shown)
+    oldest = min((topic.values[-1] for topic in shown if topic.values[-1]), default=0)
+    assert index.sums.oldest(viewer) == (None if oldest == OLDEST_UNKNOWN else oldest)
     for tenant in ("a", "b", "old", "nobody"):
         of_it = [topic for topic in shown if split_topic(topic.name).tenant == tenant]
         numbers = index.sums.of_tenant(viewer, tenant)
