@@ -8,7 +8,7 @@ from typing import Any
 from admin_ui.params import Params, window
 from admin_ui.policies import selectors as policies
 from admin_ui.policies.selectors import OF_NAMESPACES
-from admin_ui.tenants.quotas import has_size_quota, quotas_of
+from admin_ui.tenants.quota_use import has_size_quota, quotas_of
 from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField, MagnetarError
 from engine.base.names import NamespaceName, TopicName

@@ -200,7 +200,7 @@ def test_namespaces_are_listed_with_their_numbers_of_topics_and_policies(call: C
     assert call("DELETE", DEFAULT).status == 409, "its topics prevent that"
 
 
-def test_what_holds_the_space_of_a_namespace_is_read_of_its_topics(
+def test_held_space_of_a_namespace_is_read_of_its_largest_topics(
     call: Call, link: BenchLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def space() -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from admin_ui.tenants.quotas import has_size_quota, quotas_of
+from admin_ui.tenants.quota_use import has_size_quota, quotas_of
 from gateway.services.index.sums import TenantNumbers
 
 NOW = 10_000_000
@@ -37,7 +37,7 @@ def test_the_fullest_limit_is_first_and_a_bound_is_said_to_be_one() -> None:
 
 
 @pytest.mark.parametrize("numbers", [None, {**NUMBERS, "unknown": 1}])
-def test_what_is_used_is_not_known_while_a_topic_is_not(numbers: TenantNumbers | None) -> None:
+def test_use_is_not_known_while_a_topic_is_not(numbers: TenantNumbers | None) -> None:
     stored = policies(destination_storage=QUOTA, message_age=QUOTA)
     assert used(stored, numbers=numbers) == [("backlog size", None), ("backlog age", None)]
 

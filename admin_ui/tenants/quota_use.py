@@ -1,4 +1,4 @@
-"""How much of its limits a namespace uses: of what is set on it, for the topic that is closest to each. Pure."""
+"""Use of the limits that are set on a namespace, by the topic that is closest to each. Pure."""
 
 from typing import Any
 
