@@ -14,6 +14,11 @@ from tests.support.import_graph import PACKAGES, ROOT, graph, imported, sources
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LISTS: dict[str, list[str]] = {"": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}
 """Lists of dependencies by the name of the extra; "" is the base set."""
+CONNECTORS = (
+    "engine.functions.connectors.kafka",
+    "engine.functions.connectors.objects.bundle_formats",
+)
+"""Modules of connectors that only their extra makes usable, beside those of WHERE_CONFIGURED."""
 QUEUE = (
     "gateway.celery",
     "gateway.copies.tasks",
@@ -95,7 +100,7 @@ def used(modules: Iterable[str]) -> set[str]:
 
 
 PROGRAMS = ("engine", "bookie", "gateway", "admin_ui", "magnetar")
-NOT_OF_PROGRAMS = tuple(module for modules in OPTIONAL.values() for module in modules)
+NOT_OF_PROGRAMS = (*CONNECTORS, *(module for modules in OPTIONAL.values() for module in modules))
 
 
 def test_the_base_set_is_what_the_programs_import() -> None:
@@ -110,11 +115,16 @@ def test_an_extra_adds_what_its_modules_import(extra: str) -> None:
     assert modules - listed("") == listed(extra) - NOT_IMPORTED.keys()
 
 
+def test_the_extra_of_connectors_has_what_they_import() -> None:
+    modules = used(reached(("engine.functions.connectors",), ()))
+    assert modules - listed("") == listed("connectors")
+
+
 def test_each_distribution_that_is_not_imported_is_listed_with_a_reason() -> None:
     assert NOT_IMPORTED.keys() <= listed("") | listed("spark")
 
 
-@pytest.mark.parametrize("extra", ["", *OPTIONAL, "postgres", "delta", "iceberg"])
+@pytest.mark.parametrize("extra", ["", *OPTIONAL, "connectors", "postgres", "delta", "iceberg"])
 def test_each_dependency_has_a_lower_bound(extra: str) -> None:
     assert [text for text in LISTS[extra] if not re.search(r"[>=]=", text)] == []
 

@@ -5,12 +5,20 @@ from typing import Any
 
 from engine.base.errors import UnusableField
 from engine.functions.connectors.built_in import BuiltIn, ConnectorEnd
+from engine.functions.connectors.files.files_sink import FILES
 from engine.functions.connectors.generator import GENERATOR
+from engine.functions.connectors.kafka.kafka_source import KAFKA
+from engine.functions.connectors.objects.objects_connector import OBJECTS
+from engine.functions.connectors.postgres.postgres_connector import POSTGRES
+from engine.functions.connectors.redis_server.redis_source import REDIS
 from engine.functions.connectors.spi import Sink, Source
+from engine.functions.connectors.webhooks.webhook_sink import HTTP
 
 SCHEME = "builtin://"
 """Begins the ``archive`` of a built-in connector."""
-CATALOGUE: Mapping[str, BuiltIn] = {known.name: known for known in (GENERATOR,)}
+CATALOGUE: Mapping[str, BuiltIn] = {
+    known.name: known for known in (GENERATOR, FILES, HTTP, POSTGRES, REDIS, OBJECTS, KAFKA)
+}
 
 
 def source_end(name: str) -> ConnectorEnd[Source]:

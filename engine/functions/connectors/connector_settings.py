@@ -14,6 +14,8 @@ MASK = "********"
 """The text in place of a secret where settings are shown. In an update it means: unchanged."""
 CONFIGS = "configs"
 """The field of SinkConfig and SourceConfig that has the settings."""
+TEXTS_MAX = 100
+"""Texts of a list at most."""
 Schema = dict[str, Any]
 
 
@@ -60,12 +62,13 @@ def flag(title: str, description: str, default: bool) -> Schema:
     return {"type": "boolean", "title": title, "description": description, "default": default}
 
 
-def texts(title: str, description: str, *, most: int = 100) -> Schema:
+def texts(title: str, description: str, *, least: int = 0) -> Schema:
     """Return the schema of a list of texts."""
     items = {"type": "string", "minLength": 1, "maxLength": 1024}
     return {
         **{"type": "array", "title": title, "description": description},
-        **{"items": items, "maxItems": most, "default": []},
+        **{"items": items, "maxItems": TEXTS_MAX},
+        **({"minItems": least} if least else {"default": []}),
     }
 
 

@@ -6,6 +6,7 @@ counted and shown to the owner; the instance then closes the connector and start
 acknowledged.
 """
 
+import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -13,11 +14,16 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from engine.base.clock import Clock
+from engine.base.errors import WorldError
 
 Guarantee = Literal["ATMOST_ONCE", "ATLEAST_ONCE", "EFFECTIVELY_ONCE"]
 """Pulsar's ``processingGuarantees``."""
 Settled = Callable[["Record", BaseException | None], None]
 """Called once for a record, with None or with the reason why it failed."""
+
+
+class ConnectorError(WorldError):
+    """The system at the other end is unusable or unreachable; the text is for its owner."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +47,15 @@ class Record:
     message_id: str = ""
     on_settled: Settled | None = None
     settled: bool = False
+
+    @property
+    def payload(self) -> bytes:
+        """The value as bytes: texts in UTF-8, decoded values as JSON."""
+        if isinstance(self.value, bytes):
+            return self.value
+        if isinstance(self.value, str):
+            return self.value.encode()
+        return json.dumps(self.value, separators=(",", ":"), default=str).encode()
 
     def ack(self) -> None:
         """Report that the record is safe at its destination. Safe to repeat."""

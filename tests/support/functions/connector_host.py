@@ -1,11 +1,12 @@
 """A stand-in for an instance around a connector: state in memory, and records that note how they were settled."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.base.clock import Clock, LoopClock
-from engine.functions.connectors.spi import Guarantee, Record
+from engine.functions.connectors.spi import Guarantee, Record, Source
 
 
 @dataclass
@@ -66,3 +67,12 @@ class Settlements:
             properties={"n": str(n)},
             on_settled=self.note,
         )
+
+
+async def read_all(source: Source, count: int) -> list[Record]:
+    """Read until there are ``count`` records."""
+    records: list[Record] = []
+    async with asyncio.timeout(30):
+        while len(records) < count:
+            records += await source.read()
+    return records

@@ -1,0 +1,1 @@
+"""Apache Kafka: records as messages and messages as records."""

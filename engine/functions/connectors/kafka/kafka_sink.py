@@ -1,0 +1,86 @@
+"""Messages as records of a Kafka topic."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from engine.functions.connectors.connector_settings import fields, text
+from engine.functions.connectors.kafka.kafka_link import (
+    ANSWER_S,
+    check_reachable,
+    cluster_fields,
+    configuration,
+    library,
+)
+from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Sink
+
+SINK_SETTINGS = fields(
+    ("bootstrapServers", "topic"),
+    **cluster_fields(),
+    topic=text("Topic", "Kafka topic", pattern=r"^[A-Za-z0-9._-]{1,249}$"),
+    compression=text(
+        "Compression",
+        "Of batches of records",
+        "lz4",
+        choices=("none", "gzip", "snappy", "lz4", "zstd"),
+    ),
+)
+MESSAGE_ID = "magnetar-message-id"
+"""Header of a record with the message's id, by which a consumer knows a repetition."""
+POLL_S = 0.1
+
+
+class KafkaSink(Sink):
+    """A sink of records, in the order of the messages of a key; all replicas in sync have a record that counts."""
+
+    async def open(self, settings: Mapping[str, Any], context: ConnectorContext) -> None:
+        """See ``Sink``. Raises ConnectorError that names the setting."""
+        self._topic = settings["topic"]
+        self._kafka = library()
+        name = f"magnetar-{context.tenant}-{context.namespace}-{context.name}-{context.instance}"
+        options = {
+            **configuration(settings, name),
+            "acks": "all",
+            "enable.idempotence": True,
+            "compression.type": settings["compression"],
+            "delivery.timeout.ms": int(ANSWER_S * 1000),
+            "logger": context.log,
+        }
+        self._producer = await asyncio.to_thread(self._kafka.Producer, options)
+        await asyncio.to_thread(check_reachable, self._producer, [self._topic])
+
+    async def write(self, records: Sequence[Record]) -> None:
+        """See ``Sink``."""
+        outcomes: list[tuple[Record, Any]] = []
+        for record in records:
+            send = partial(
+                self._producer.produce,
+                self._topic,
+                record.payload,
+                record.key,
+                headers=[*record.properties.items(), (MESSAGE_ID, record.message_id)],
+                on_delivery=lambda error, _, record=record: outcomes.append((record, error)),
+                **({} if record.event_time_ms is None else {"timestamp": record.event_time_ms}),
+            )
+            while True:
+                try:
+                    send()
+                    break
+                except BufferError:  # the library's queue is full
+                    await asyncio.to_thread(self._producer.poll, POLL_S)
+                except self._kafka.KafkaException as error:
+                    record.fail(ConnectorError(error.args[0].str()))
+                    break
+        await asyncio.to_thread(self._producer.flush, ANSWER_S + 1)
+        for record, problem in outcomes:
+            if problem is None:
+                record.ack()
+            else:
+                record.fail(ConnectorError(problem.str()))
+        if any(not record.settled for record in records):
+            raise ConnectorError(f"Kafka stored not all records within {ANSWER_S:g} s")
+
+    async def close(self) -> None:
+        """See ``Sink``. The library ends its connections when the producer goes."""
+        self._producer = None

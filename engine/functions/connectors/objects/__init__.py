@@ -1,0 +1,1 @@
+"""Records bundled into objects and files: JSON lines, Parquet, plain lines."""

@@ -1,0 +1,170 @@
+"""A sink that collects messages of a partition into objects, each of which is written whole or not at all."""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from engine.base.tasks import TaskScope
+from engine.functions.connectors.connector_settings import Schema, number, text, whole
+from engine.functions.connectors.objects.bundle_formats import FORMS, JSON_LINES
+from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Sink
+from engine.offload.object_store import ObjectStore
+
+DIGITS = 32
+"""Digits of a sequence in an object's name, so that names sort as sequences do."""
+
+
+def bundle_fields() -> dict[str, Schema]:
+    """Return the settings of all sinks of this kind."""
+    return {
+        "format": text(
+            "Format",
+            "lines: values alone; json: a JSON object of each message; parquet: a row of each message, the "
+            "value as bytes; parquet-columns: a column for each field of values that are JSON objects",
+            JSON_LINES,
+            choices=tuple(FORMS),
+        ),
+        "maxMessages": whole("Messages", "Messages of an object at most", 10_000, 1, 1_000_000),
+        "maxBytes": whole("Bytes", "Bytes of values in an object at most", 64 << 20, 1, 1 << 30),
+        "maxSeconds": number(
+            "Age",
+            "Seconds after its first message in which an object is written",
+            60.0,
+            0.05,
+            86_400,
+        ),
+    }
+
+
+class _Bundle:
+    """Messages of one partition that wait for their object."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.rows: list[Any] = []
+        self.bytes = 0
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class BundlingSink(Sink):
+    """See the module. ``store`` opens the store from the settings.
+
+    An object is named by the first and last sequence of its messages. With EFFECTIVELY_ONCE the messages come in order,
+    and those up to the last sequence in the store's names are acknowledged without being written again.
+    """
+
+    @abstractmethod
+    async def store(self, settings: Mapping[str, Any]) -> ObjectStore:
+        """Open the store. Raises ConnectorError that names the setting."""
+
+    async def open(self, settings: Mapping[str, Any], context: ConnectorContext) -> None:
+        """See ``Sink``."""
+        self._settings, self._context = settings, context
+        self._form = FORMS[settings["format"]]
+        self._store = await self.store(settings)
+        self._bundles: dict[str, _Bundle] = {}
+        self._written: dict[str, int] = {}
+        self._tasks = TaskScope("bundles", self._on_error)
+        self._writing = asyncio.Lock()
+        self._error: BaseException | None = None
+
+    async def write(self, records: Sequence[Record]) -> None:
+        """See ``Sink``. Raises the error of an object that was to be written since the last call."""
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        for record in records:
+            assert record.sequence is not None
+            if record.sequence <= await self._written_up_to(record.partition):
+                record.ack()
+                continue
+            try:
+                row = self._form.row(record)
+            except ConnectorError as error:
+                record.fail(error)
+                continue
+            bundle = self._bundles.get(record.partition)
+            if bundle is None:
+                bundle = self._bundles[record.partition] = _Bundle()
+                bundle.timer = asyncio.get_running_loop().call_later(
+                    self._settings["maxSeconds"], self._due, record.partition, bundle
+                )
+            bundle.records.append(record)
+            bundle.rows.append(row)
+            bundle.bytes += len(record.payload)
+            full = len(bundle.rows) >= self._settings["maxMessages"]
+            if full or bundle.bytes >= self._settings["maxBytes"]:
+                await self._write(record.partition, bundle)
+
+    async def _written_up_to(self, partition: str) -> int:
+        """Return the last sequence in the names of a partition's objects; -1 where messages come without order."""
+        if self._context.guarantee != "EFFECTIVELY_ONCE":
+            return -1
+        written = self._written.get(partition)
+        if written is None:
+            prefix = f"{_flat(partition)}-"
+            written = -1
+            async for name in self._store.listed(prefix):
+                last = name.removeprefix(prefix).partition(".")[0].split("-")
+                if len(last) == 2 and last[1].isdecimal():
+                    written = max(written, int(last[1]))
+            self._written[partition] = written
+        return written
+
+    def _due(self, partition: str, bundle: _Bundle) -> None:
+        if not self._tasks.closed:
+            self._tasks.spawn("write", self._write(partition, bundle))
+
+    def _on_error(self, name: str, error: BaseException) -> None:
+        self._error = error
+
+    async def _write(self, partition: str, bundle: _Bundle) -> None:
+        """Write a bundle and acknowledge its messages; they fail with the store."""
+        async with self._writing:
+            if self._bundles.get(partition) is not bundle:  # written meanwhile
+                return
+            del self._bundles[partition]
+            if bundle.timer is not None:
+                bundle.timer.cancel()
+            try:
+                data = await asyncio.to_thread(self._form.bundle, bundle.rows)
+                await self._store.put(self._name(partition, bundle), _piece(data), {})
+            except BaseException as error:
+                for record in bundle.records:
+                    record.fail(error)
+                raise
+            for record in bundle.records:
+                record.ack()
+            self._context.record_metric("object_bytes", len(data))
+
+    def _name(self, partition: str, bundle: _Bundle) -> str:
+        first, last = bundle.records[0].sequence, bundle.records[-1].sequence
+        name = f"{_flat(partition)}-{first:0{DIGITS}d}-{last:0{DIGITS}d}"
+        if self._context.guarantee != "EFFECTIVELY_ONCE":
+            # Messages that are delivered again may have other neighbours: their object replaces none.
+            name += f"-{self._context.instance}-{self._context.clock.wall_ms()}"
+        return f"{name}.{self._form.ending}"
+
+    async def flush(self) -> None:
+        """See ``Sink``."""
+        for partition, bundle in list(self._bundles.items()):
+            await self._write(partition, bundle)
+
+    async def close(self) -> None:
+        """See ``Sink``. Messages whose object is not written stay unacknowledged."""
+        for bundle in self._bundles.values():
+            if bundle.timer is not None:
+                bundle.timer.cancel()
+        await self._tasks.close()
+
+
+def _flat(partition: str) -> str:
+    """Return a partition's name as a part of a file's name."""
+    plain = partition.removeprefix("non-").removeprefix("persistent://")
+    return quote(plain, safe="").replace("%2F", "+").replace("%", "=").replace("-", "_")
+
+
+async def _piece(data: bytes) -> AsyncIterator[bytes]:
+    yield data

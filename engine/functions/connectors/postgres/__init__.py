@@ -1,0 +1,1 @@
+"""PostgreSQL: rows as messages and messages as rows."""

@@ -1,0 +1,52 @@
+"""The connection to a PostgreSQL server: its settings, and how it is opened."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from engine.functions.connectors.connector_settings import Schema, text
+from engine.functions.connectors.spi import ConnectorError
+
+CONNECT_S = 10
+SECOND_LINE = 300
+
+
+def link_fields() -> dict[str, Schema]:
+    """Return the settings of a connection."""
+    return {
+        "url": text(
+            "URL",
+            "postgresql://USER@HOST:PORT/DATABASE, with options such as ?sslmode=verify-full",
+            pattern="^postgres(ql)?://",
+        ),
+        "password": text("Password", "Password of the user", secret=True),
+    }
+
+
+async def connect(settings: Mapping[str, Any]) -> Any:
+    """Return an open psycopg connection in autocommit. Raises ConnectorError."""
+    try:
+        import psycopg
+    except ImportError as error:
+        raise ConnectorError(
+            "the package psycopg is not installed: pip install 'magnetar[connectors]'"
+        ) from error
+    if urlsplit(settings["url"]).password:
+        raise ConnectorError("configs.url: give the password in configs.password")
+    password = settings.get("password")
+    try:
+        return await psycopg.AsyncConnection.connect(
+            settings["url"],
+            autocommit=True,
+            connect_timeout=CONNECT_S,
+            application_name="magnetar",
+            **({"password": password} if password else {}),
+        )
+    except (psycopg.Error, UnicodeError) as error:
+        raise ConnectorError(f"configs.url: {str(error)[:SECOND_LINE]}") from error
+
+
+def table_name(name: str) -> tuple[str, str]:
+    """Return schema and table of ``schema.table`` or ``table``."""
+    schema, _, table = name.rpartition(".")
+    return schema or "public", table

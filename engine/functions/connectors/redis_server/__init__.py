@@ -1,0 +1,1 @@
+"""Redis: messages as keys, lists and streams, and entries of streams as messages."""

@@ -1,0 +1,1 @@
+"""Webhooks: requests as messages, and messages as requests."""

@@ -1,0 +1,138 @@
+"""Messages as requests to a URL."""
+
+import asyncio
+import hashlib
+import hmac
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.base.tasks import TaskScope
+from engine.functions.connectors.built_in import BuiltIn, ConnectorEnd
+from engine.functions.connectors.connector_settings import fields, mapping, number, text, whole
+from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Sink
+from engine.functions.connectors.webhooks.webhook_source import SOURCE_SETTINGS, WebhookSource
+from engine.net.http_client import HttpClient, HttpError
+from engine.net.network import LoopNetwork
+
+ANSWER_BYTES_MAX = 1 << 20
+ANSWER_CHARS = 200
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 30.0
+BUSY = (408, 425, 429)
+"""Statuses, besides those from 500, after which a request is repeated."""
+SINK_SETTINGS = fields(
+    ("url",),
+    url=text("URL", "Address of the requests", pattern="^https?://[^/]"),
+    method=text("Method", "Method of the requests", "POST", choices=("POST", "PUT", "PATCH")),
+    contentType=text("Content type", "Content-Type of the requests", "application/json"),
+    headers=mapping("Headers", "Headers of each request, such as Authorization", secret=True),
+    signingSecret=text(
+        "Signing secret",
+        "Key of the header X-Magnetar-Signature: sha256= and the HMAC of the body",
+        secret=True,
+    ),
+    concurrency=whole("Concurrency", "Requests at the same time; 1 keeps the order", 1, 1, 100),
+    retries=whole("Retries", "Repetitions of a request that could succeed later", 5, 0, 1000),
+    timeoutSeconds=number("Timeout", "Seconds in which a request must be answered", 10.0, 0.1, 600),
+)
+
+
+class WebhookSink(Sink):
+    """A sink of requests. ``Idempotency-Key`` has the message's id, by which a receiver knows a repetition."""
+
+    async def open(self, settings: Mapping[str, Any], context: ConnectorContext) -> None:
+        """See ``Sink``."""
+        self._settings, self._context = settings, context
+        trusted = ssl.create_default_context()
+        self._client = HttpClient(
+            LoopNetwork(),
+            timeout_s=settings["timeoutSeconds"],
+            answer_bytes_max=ANSWER_BYTES_MAX,
+            tls=lambda: trusted,
+        )
+
+    async def write(self, records: Sequence[Record]) -> None:
+        """See ``Sink``. In order, a message that cannot be delivered fails those behind it, which would overtake it."""
+        if self._settings["concurrency"] == 1:
+            for record in records:
+                await self._deliver(record)
+                record.ack()
+            return
+        todo = iter(records)
+        tasks = TaskScope("webhooks")
+        try:
+            workers = [
+                tasks.spawn("send", self._send(todo)) for _ in range(self._settings["concurrency"])
+            ]
+            await asyncio.gather(*workers)
+        finally:
+            await tasks.close()
+
+    async def _send(self, todo: Any) -> None:
+        for record in todo:
+            try:
+                await self._deliver(record)
+            except (ConnectorError, HttpError) as error:
+                record.fail(error)
+            else:
+                record.ack()
+
+    async def _deliver(self, record: Record) -> None:
+        """Send a message until it is accepted. Raises ConnectorError or HttpError for the last failure."""
+        body = record.payload
+        headers = self._headers(record, body)
+        pause_s = FIRST_PAUSE_S
+        for left in range(self._settings["retries"], -1, -1):
+            problem: ConnectorError | HttpError
+            try:
+                answer = await self._client.request(
+                    self._settings["method"], self._settings["url"], headers=headers, body=body
+                )
+            except HttpError as error:
+                problem = error
+            else:
+                if 200 <= answer.status < 300:
+                    return
+                text = answer.body[:ANSWER_CHARS].decode(errors="replace")
+                problem = ConnectorError(f"{self._settings['url']}: {answer.status} {text}")
+                if answer.status < 500 and answer.status not in BUSY:
+                    raise problem
+            if not left:
+                raise problem
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _headers(self, record: Record, body: bytes) -> list[tuple[str, str]]:
+        headers = [
+            ("Content-Type", self._settings["contentType"]),
+            ("Idempotency-Key", record.message_id),
+            *self._settings["headers"].items(),
+        ]
+        secret = self._settings.get("signingSecret")
+        if secret:
+            digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+            headers.append(("X-Magnetar-Signature", f"sha256={digest}"))
+        return headers
+
+    async def close(self) -> None:
+        """See ``Sink``."""
+        self._client.close()
+
+
+HTTP = BuiltIn(
+    "http",
+    "Receives requests as messages, and sends messages as requests",
+    source=ConnectorEnd(
+        WebhookSource,
+        SOURCE_SETTINGS,
+        "at least once",
+        "A request is answered 204 once its message is stored; a client that repeats it may store it twice.",
+    ),
+    sink=ConnectorEnd(
+        WebhookSink,
+        SINK_SETTINGS,
+        "at least once",
+        "A message is acknowledged once its request was answered with 2xx; the header Idempotency-Key tells the "
+        "receiver of a repetition.",
+    ),
+)
