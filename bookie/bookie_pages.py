@@ -46,7 +46,6 @@ class BookiePages:
         self._store = store
         self._spawn = spawn
         self._sane = sane
-        self._collecting = False
         self._changes = changes
         self._pages: PageTable = {
             ("GET", "scrub"): self._scrub,
@@ -95,25 +94,19 @@ class BookiePages:
         return text(200, "OK\n") if reason is None else text(503, reason)
 
     async def _gc(self, request: Request) -> Response:
-        return json_response(200, {"is_in_force_gc": str(self._collecting).lower()})
+        garbage = self._bookie.serving.garbage
+        return json_response(200, {"is_in_force_gc": str(garbage.forced).lower()})
 
     async def _collect(self, request: Request) -> Response:
         asked = json.loads(request.body or b"{}")
         share = float(asked.get("majorCompactionThreshold", COMPACTED_SHARE))
         if not 0 < share < 1:
             raise ValueError(f"majorCompactionThreshold must be between 0 and 1, not {share}")
-        if not self._collecting:
-            self._collecting = True
-            self._spawn("requested garbage collection", self._collect_now(share))
-        return json_response(200, "Triggered GC on BookieServer: " + self._bookie.bookie_id)
-
-    async def _collect_now(self, share: float) -> None:
         garbage = self._bookie.serving.garbage
-        try:
-            await garbage.collect()
-            await garbage.compact(share)
-        finally:
-            self._collecting = False
+        if not garbage.forced:
+            garbage.forced = True
+            self._spawn("requested garbage collection", garbage.collect_now(share))
+        return json_response(200, "Triggered GC on BookieServer: " + self._bookie.bookie_id)
 
     async def _list_bookies(self, request: Request) -> Response:
         query = parse_qs(request.query)

@@ -54,7 +54,7 @@ class Disks:
         self._logs = logs
         self._cache = cache
         self._generation_bytes_max = cache.generation_bytes_max
-        self._cookie = cookie
+        self.cookie = cookie
         self._on_change = on_change
         self._due = asyncio.Event()
         self._spaces: dict[str, Space] = {}
@@ -171,7 +171,7 @@ class Disks:
                 if not self._logs.fail(directory, error):
                     raise
                 continue
-            if cookie != self._cookie:
+            if cookie != self.cookie:
                 raise DamagedError(
                     f"{directory} is no longer this bookie's: its cookie is missing or different"
                 )

@@ -4,6 +4,8 @@ with few. Compaction works slice by slice, at a bounded rate, and never during a
 import asyncio
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -51,6 +53,17 @@ class Lanes(NamedTuple):
     copy: Lane
 
 
+@dataclass(slots=True)
+class CompactionKind:
+    """A kind of compaction. ``suspended``: none begins, and one under way ends after its present log. ``rounds`` have
+    ended since the start, the last one at ``ended_ms``, before one the time of the start."""
+
+    ended_ms: int
+    suspended: bool = False
+    running: bool = False
+    rounds: int = 0
+
+
 class GarbageCollector:
     """Collects garbage and compacts logs. One task runs ``run``; call ``close`` after the lanes are closed."""
 
@@ -83,6 +96,10 @@ class GarbageCollector:
             settings.entry_log_block_bytes_max,
         )
         self._minor_at = self._major_at = clock.monotonic_s()
+        started_ms = clock.wall_ms()
+        self.minor, self.major = CompactionKind(started_ms), CompactionKind(started_ms)
+        self.index = CompactionKind(started_ms)
+        self.forced = False
         self.ledgers_forgotten = 0
         self.logs_removed = 0
         self.logs_compacted = 0
@@ -170,25 +187,68 @@ class GarbageCollector:
 
     async def _compact_if_due(self) -> None:
         settings, now = self._settings, self._clock.monotonic_s()
-        if settings.compacts_major and now - self._major_at >= settings.major_compaction_interval_s:
+        if (
+            settings.compacts_major
+            and not self.major.suspended
+            and now - self._major_at >= settings.major_compaction_interval_s
+        ):
             self._major_at = self._minor_at = now  # a major compaction includes a minor one
-            await self.compact(
-                settings.major_compaction_threshold, settings.major_compaction_max_time_s
+            await self._compact_as(
+                self.major,
+                settings.major_compaction_threshold,
+                settings.major_compaction_max_time_s,
             )
         elif (
-            settings.compacts_minor and now - self._minor_at >= settings.minor_compaction_interval_s
+            settings.compacts_minor
+            and not self.minor.suspended
+            and now - self._minor_at >= settings.minor_compaction_interval_s
         ):
             self._minor_at = now
-            await self.compact(
-                settings.minor_compaction_threshold, settings.minor_compaction_max_time_s
+            await self._compact_as(
+                self.minor,
+                settings.minor_compaction_threshold,
+                settings.minor_compaction_max_time_s,
             )
 
-    async def compact(self, share_below: float, time_max_s: float = 0.0) -> int:
+    async def collect_now(self, share_below: float) -> None:
+        """Collect on request, and compact unless that is suspended. The caller has set ``forced``, so that no second
+        request is carried out meanwhile. Raises store errors."""
+        try:
+            await self.collect()
+            if not self.major.suspended:
+                await self._compact_as(self.major, share_below)
+        finally:
+            self.forced = False
+
+    async def compact_index(self) -> None:
+        """Compact the files of the index."""
+        with self._counted(self.index):
+            await self._lanes.copy.run(self._storage.entries.compact)
+
+    async def _compact_as(
+        self, kind: CompactionKind, share_below: float, time_max_s: float = 0.0
+    ) -> None:
+        with self._counted(kind):
+            await self.compact(share_below, time_max_s, kind)
+
+    @contextmanager
+    def _counted(self, kind: CompactionKind) -> Iterator[None]:
+        kind.running = True
+        try:
+            yield
+            kind.rounds += 1
+            kind.ended_ms = self._clock.wall_ms()
+        finally:
+            kind.running = False
+
+    async def compact(
+        self, share_below: float, time_max_s: float = 0.0, kind: CompactionKind | None = None
+    ) -> int:
         """Compact logs of which less than ``share_below`` is live, smallest share first; return the number of logs
         compacted.
 
-        ``time_max_s``: begin no further log after that time, 0 for no bound. When cancelled, copies made so far are
-        removed at the next start.
+        ``time_max_s``: begin no further log after that time, 0 for no bound; none either once ``kind`` is suspended.
+        When cancelled, copies made so far are removed at the next start.
         """
         if self._disks.all_full and not self._settings.is_force_gc_allow_when_no_space:
             log.warning("compaction waits for room on the disks")
@@ -199,6 +259,8 @@ class GarbageCollector:
         )
         for candidate in chosen:
             if 0 < time_max_s <= self._clock.monotonic_s() - started:
+                break
+            if kind is not None and kind.suspended:
                 break
             try:
                 done += await self._compact_log(candidate)

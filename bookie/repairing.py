@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from bookie.bookie_pages import BookiePages
+from bookie.maintenance_pages import MaintenancePages
 from bookie.server import STATUS_BODY_BYTES_MAX, STATUS_CONNECTIONS_MAX, Bookie
 from bookie.settings import ProcessSettings
 from engine.base.clock import Clock
@@ -92,9 +93,20 @@ class Repairing:
             sane,
             changes=self._settings.repair.http_server_changes_enabled,
         )
+        upkeep = MaintenancePages(
+            bookie,
+            self._settings,
+            self._store,
+            self._tasks.spawn,
+            changes=self._settings.repair.http_server_changes_enabled,
+        )
 
         async def answer(request: Request) -> Response | None:
-            return await self.answer(request) or await own.answer(request)
+            return (
+                await self.answer(request)
+                or await own.answer(request)
+                or await upkeep.answer(request)
+            )
 
         bookie.more_pages = answer
         bookie.more_metrics = self.recovery.families

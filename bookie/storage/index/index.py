@@ -334,6 +334,10 @@ class BookieIndex:
         """Make all writes durable."""
         self._index.flush()
 
+    def compact(self) -> None:
+        """Free the room of deleted rows. From any lane."""
+        self._index.compact()
+
     def close(self) -> None:
         self._index.close()
 

@@ -30,6 +30,10 @@ class Index(Protocol):
 
     def flush(self) -> None: ...
 
+    def compact(self) -> None:
+        """Rewrite the files without what was deleted or overwritten."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -100,6 +104,9 @@ class RocksIndex:
 
     def flush(self) -> None:
         self._db.flush(True)
+
+    def compact(self) -> None:
+        self._db.compact_range(None, None)
 
     def close(self) -> None:
         self._db.close()

@@ -17,6 +17,7 @@ from engine.repair.auto_recovery import AutoRecovery
 from engine.repair.bookie_changes import decommission, recover_bookies
 from engine.repair.election import auditor
 from engine.repair.ledger_listing import children
+from engine.repair.pages.bookie_spaces import free_and_total, spaces
 
 PREFIX = "/api/v1/autorecovery/"
 BOOKIE_PREFIX = "/api/v1/bookie/"
@@ -48,7 +49,10 @@ class AutoRecoveryPages:
             ("PUT", "decommission"): self._decommission,
             ("PUT", "bookie"): self._recover,
         }
-        self._bookies: PageTable = {("GET", "cluster_info"): self._cluster_info}
+        self._bookies: PageTable = {
+            ("GET", "cluster_info"): self._cluster_info,
+            ("GET", "list_bookie_info"): self._list_spaces,
+        }
 
     async def answer(self, request: Request) -> Response | None:
         """Answer a request of these pages; None for another path."""
@@ -115,6 +119,16 @@ class AutoRecoveryPages:
                 "unavailableBookiesCount": len(cookies - writable - read_only),
             },
         )
+
+    async def _list_spaces(self, request: Request) -> Response:
+        """Return the room on each bookie, of those that answer, and the sum."""
+        listed = await spaces(self._store, self._recovery.client)
+        known = {bookie: space for bookie, space in listed.items() if space is not None}
+        if not known:
+            return text(404, "Failed to retrieve bookie info.")
+        page = {bookie: f": {free_and_total(space)}," for bookie, space in known.items()}
+        free, total = (sum(values) for values in zip(*known.values(), strict=True))
+        return json_response(200, page | {"ClusterInfo: ": free_and_total((free, total))})
 
     async def _trigger_audit(self, request: Request) -> Response:
         try:

@@ -464,5 +464,8 @@ class LossyIndex:
             self._failed = True
             raise
 
+    def compact(self) -> None:
+        self._disk.around("index.compact", self._index.compact)
+
     def close(self) -> None:
         self._index.close()

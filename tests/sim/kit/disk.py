@@ -169,6 +169,9 @@ class FaultIndex:
         self._disk.ask("index_flush", self._path)
         self._store.flush()
 
+    def compact(self) -> None:
+        """Do nothing: nothing is kept twice here."""
+
     def close(self) -> None:
         self._disk.opened_indexes.pop(self._path, None)
 

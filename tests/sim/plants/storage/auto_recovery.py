@@ -1,7 +1,9 @@
 """Further mistakes of auto-recovery: who acts and when, whom it believes, bookies that leave, damaged copies."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +12,12 @@ from bookie.serving import Serving
 from engine.ledger import metadata_update
 from engine.ledger.cluster.choice import BookieChoice
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment
-from engine.metadata.store import MetadataStore
+from engine.metadata import paths
+from engine.metadata.protobuf.prototext import escape
+from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError
 from engine.repair import checking, decommissions, segment_copy, worker
 from engine.repair.auditor import Auditor
-from engine.repair.checking import Ranges
+from engine.repair.checking import LedgerFindings, Ranges
 from engine.repair.election import Election
 from engine.repair.ledger_listing import ledgers
 from engine.repair.marks import LedgerMark, RepairRecords
@@ -204,6 +208,11 @@ def _with(stored: LedgerMetadata, first: int, members: tuple[str, ...]) -> tuple
     )
 
 
+def silence_is_whole() -> Patches:
+    """Take a ledger for whole as soon as nothing is known to be missing, although members did not answer."""
+    return [(LedgerFindings, "whole", property(lambda self: not self.lost and not self.open_lost))]
+
+
 def entries_of_a_failed_disk_are_listed() -> Patches:
     """List the entries that the index names, also those whose disk has failed."""
 
@@ -234,6 +243,31 @@ def cookie_goes_while_its_bookie_serves() -> Patches:
     return [(decommissions, "is_registered", is_registered)]
 
 
+def deleted_ledgers_are_stored_again() -> Patches:
+    """Store the repaired ensemble of a ledger also when the ledger was deleted meanwhile."""
+    real = metadata_update.replace_members
+
+    class Store:
+        def __init__(self, store: Any, known: LedgerMetadata) -> None:
+            self._store = store
+            self._known = known
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._store, name)
+
+        async def put(self, path: str, value: bytes, version: int) -> Any:
+            try:
+                return await self._store.put(path, value, version)
+            except NoNodeError:
+                await self._store.create(path, value, make_parents=True)
+                return await self._store.exists(path)
+
+    async def replace_members(store: Any, ledger_id: int, known: Any, *rest: Any) -> Any:
+        return await real(Store(store, known), ledger_id, known, *rest)
+
+    return [(metadata_update, "replace_members", replace_members)]
+
+
 def last_entry_is_not_asked_for() -> Patches:
     """Check the entries of a closed ledger up to the last one, exclusively."""
     real = checking.ends
@@ -255,3 +289,27 @@ def members_should_hold_every_entry() -> Patches:
         return real(ranges, first, last, position, size, size)
 
     return [(checking, "lacks", lacks)]
+
+
+def votes_are_known_by_name() -> Patches:
+    """Take a vote and a leader's node that bear the candidate's name for its own, whatever session made them."""
+
+    async def votes(self: Election) -> list[tuple[str, int]]:
+        own = f"bookieId: {escape(self._candidate.encode())}\n".encode()
+        listed = []
+        for path, owner in await real(self):
+            with suppress(NoNodeError):
+                value, _ = await self._store.get(path)
+                listed.append((path, self._session if value == own else owner))
+        return listed
+
+    async def lead(self: Election) -> bool:
+        value = json.dumps(self._candidate).encode()
+        with suppress(NodeExistsError):
+            await self._store.create(paths.AUDITOR_LEADER, value, ephemeral=True, make_parents=True)
+        with suppress(NoNodeError):
+            return (await self._store.get(paths.AUDITOR_LEADER))[0] == value
+        return False
+
+    real = Election._votes
+    return [(Election, "_votes", votes), (Election, "_lead", lead)]
