@@ -15,6 +15,7 @@ PAGE = Path(__file__).resolve().parent / "docs" / "settings.md"
 def programs() -> "list[Program[Any]]":
     """All that read settings; no package knows all of them."""
     from bookie.settings import PROGRAM as BOOKIE
+    from engine.functions.worker.settings import PROGRAM as FUNCTIONS_WORKER
     from engine.metadata.server.settings import PROGRAM as METADATA
     from engine.proxy.settings import PROGRAM as PROXY
     from engine.settings import PROGRAM as BROKER
@@ -24,7 +25,7 @@ def programs() -> "list[Program[Any]]":
     from spark_jobs.pulsar_source.access import PROGRAM as ANALYSES
 
     return [
-        *(STANDALONE, BROKER, BOOKIE, METADATA, PROXY, GATEWAY),
+        *(STANDALONE, BROKER, BOOKIE, METADATA, PROXY, FUNCTIONS_WORKER, GATEWAY),
         *(provider_program("NAME"), ANALYSES),
     ]
 

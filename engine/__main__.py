@@ -3,7 +3,7 @@ that ends by itself."""
 
 import sys
 
-PROGRAMS = ("broker", "proxy", "metadata", "metadata copy")
+PROGRAMS = ("broker", "proxy", "functions-worker", "metadata", "metadata copy")
 COMMANDS = (
     *("initialize-cluster-metadata", "initialize-namespace"),
     *("initialize-transaction-coordinator-metadata", "delete-cluster-metadata"),
@@ -22,6 +22,11 @@ def main(arguments: list[str]) -> int:
         from engine.programs.program import run
 
         return run(BROKER)
+    if arguments == ["functions-worker"]:
+        from engine.programs.functions_worker import FUNCTIONS_WORKER
+        from engine.programs.program import run
+
+        return run(FUNCTIONS_WORKER)
     if arguments == ["proxy"]:
         from engine.programs.proxy import main as proxy
 

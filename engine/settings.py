@@ -148,6 +148,7 @@ ELSEWHERE = frozenset(
         *("bookie_http_port", "bookie_port", "gateway_http_port", "gateways", "http_port"),
         *("broker_http_tls_port", "broker_tls_port", "https_port"),
         *("proxy_port", "proxy_tls_port", "proxy_http_port"),
+        *("functions_port", "functions_tls_port", "functions_worker_enabled"),
         *("redis_port", "spark_port"),
         *("auto_recovery_daemon_enabled", "http_server_changes_enabled"),
         "http_server_ledgers_enabled",

@@ -40,6 +40,7 @@ HIDDEN = "********"
 """Shown instead of the value of a secret setting, unless that is empty."""
 PRIVATE_VARIABLES = (
     "MAGNETAR_BOOKIE_",
+    "MAGNETAR_FUNCTIONS_WORKER_",
     "MAGNETAR_METADATA_SERVER_",
     "MAGNETAR_PROVIDER_",
     "MAGNETAR_PROXY_",

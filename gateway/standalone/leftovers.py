@@ -11,7 +11,8 @@ from pathlib import Path
 
 CHECK_INTERVAL_S = 0.1
 PART_LOG = re.compile(
-    r"(zookeeper|redis|([\w-]+\.)?(bookie|broker)-\d+|proxy|gateway(-\d+)?|worker|spark|spark-setup|takeover)\.log"
+    r"(zookeeper|redis|([\w-]+\.)?((bookie|broker)-\d+|functions-worker)|proxy|gateway(-\d+)?|worker|spark|spark-setup"
+    r"|takeover)\.log"
 )
 """Names of the logs of ``plan.children`` and of a takeover. Processes are detected by them and not by their
 environment, which Redis overwrites."""

@@ -68,7 +68,7 @@ EXTERNAL_REDIS = tuple(
 SECURE_PORTS = frozenset({"BROKER_TLS", "BROKER_HTTP_TLS", "HTTPS"})
 LISTENER, HTTPS_LISTENER = "{listener}", "{https listener}"
 """Words of a command line that stand for the descriptors of listening sockets."""
-ANALYSES = "analyses"
+ANALYSES, FUNCTIONS = "analyses", "functions"
 FAIR_FILE = "fairscheduler.xml"
 FAIR = """<?xml version="1.0"?>
 <allocations>
@@ -78,7 +78,7 @@ FAIR = """<?xml version="1.0"?>
 </allocations>
 """
 """Spark's pools: analyses are all of the default one, whose jobs would wait for each other without this file."""
-"""Function that an instance lacks without Redis, the worker or Spark."""
+"""Functions that an instance lacks without Redis, the worker or Spark, and without the functions worker."""
 
 
 class PlanError(Exception):
@@ -361,8 +361,10 @@ def _further_clusters(options: InstanceOptions, port: int) -> dict[str, str]:
 def _of_cluster(
     options: InstanceOptions, member: Member, ports: Mapping[str, int], env: Mapping[str, str]
 ) -> list[Child]:
-    """Return the bookies and brokers of a cluster."""
+    """Return the bookies and brokers of a cluster, and its functions worker."""
     parts = [*_bookies(options, member, ports, env), *_brokers(options, member, ports, env)]
+    if options.settings.instance.functions_worker_enabled:
+        parts.append(_functions_worker(options, member, ports, env))
     return [replace(part, cluster=member.name or CLUSTER) for part in parts]
 
 
@@ -477,6 +479,35 @@ def _proxy(options: InstanceOptions, ports: Mapping[str, int], shared: Mapping[s
     argv = (*PYTHON, "engine", "proxy")
     ready = Ready("http", own_ports["http"], "/ready")
     return Child("proxy", argv, own_ports, ready, needs=("zookeeper",), env=env)
+
+
+def _functions_worker(
+    options: InstanceOptions, member: Member, ports: Mapping[str, int], shared: Mapping[str, str]
+) -> Child:
+    """Return the functions worker, which waits by itself for its brokers."""
+    prefix = "MAGNETAR_FUNCTIONS_WORKER_"
+    own_ports = {"http": ports["FUNCTIONS"] + member.number}
+    env = {
+        **shared,
+        f"{prefix}WORKER_PORT": str(own_ports["http"]),
+        f"{prefix}WORKER_ID": f"{member.prefix}functions-worker",
+    }
+    if options.secure:
+        own_ports["https"] = ports["FUNCTIONS_TLS"] + member.number
+        env |= {
+            **options.secure.of_functions_worker(),
+            f"{prefix}WORKER_PORT_TLS": str(own_ports["https"]),
+        }
+    return Child(
+        f"{member.prefix}functions-worker",
+        (*PYTHON, "engine", "functions-worker"),
+        own_ports,
+        Ready("http", own_ports["http"], "/ready"),
+        needs=("zookeeper",),
+        env=env,
+        serves=FUNCTIONS,
+        stop_timeout_s=30,
+    )
 
 
 def _worker(

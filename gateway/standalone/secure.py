@@ -32,11 +32,11 @@ from engine.base.disk.secret_files import RESTRICTED, restrict
 from engine.net.tls import ROLES_FACTORY, TLS_FACTORY
 
 FOLDER = "secure"
-SUPERUSER, BROKER, GATEWAY, PROXY = (
+SUPERUSER, BROKER, GATEWAY, PROXY, FUNCTIONS_WORKER = (
     *("superuser", "magnetar-broker"),
-    *("magnetar-gateway", "magnetar-proxy"),
+    *("magnetar-gateway", "magnetar-proxy", "magnetar-functions"),
 )
-"""Roles that may do everything; the gateway is a proxy, too. The names of the last three are not those of
+"""Roles that may do everything; the gateway is a proxy, too. The names of the last four are not those of
 applications."""
 PROVIDERS = ("token", "tls")
 """Providers of the credentials by which the instance's own parts log in."""
@@ -166,7 +166,7 @@ class SecureFiles:
         if not self.token_key.exists():
             replace_private(self.token_key, token_bytes(_KEY_BYTES))
         key = SecretKey(self.token_key.read_bytes())
-        for role in (SUPERUSER, BROKER, GATEWAY, PROXY):
+        for role in (SUPERUSER, BROKER, GATEWAY, PROXY, FUNCTIONS_WORKER):
             path = self.token(role)
             if not path.exists() or not _is_token_of(path.read_text(), role, key, now_s):
                 replace_private(path, jws.sign({"sub": role}, key, "HS256").encode())
@@ -206,7 +206,9 @@ class SecureFiles:
             "MAGNETAR_TOKEN_SIGNING_KEY": self.token_key.as_uri(),
             "MAGNETAR_AUTHENTICATE_METRICS_ENDPOINT": "true",  # they name the topics of all tenants
             "MAGNETAR_AUTHORIZATION_ENABLED": "true",
-            "MAGNETAR_SUPER_USER_ROLES": f"{SUPERUSER},{BROKER},{GATEWAY},{PROXY}",
+            "MAGNETAR_SUPER_USER_ROLES": ",".join(
+                (SUPERUSER, BROKER, GATEWAY, PROXY, FUNCTIONS_WORKER)
+            ),
             "MAGNETAR_PROXY_ROLES": f"{GATEWAY},{PROXY}",
             "MAGNETAR_TLS_CERTIFICATE_FILE_PATH": str(self.certificate("server")),
             "MAGNETAR_TLS_KEY_FILE_PATH": str(self.key("server")),
@@ -253,6 +255,10 @@ class SecureFiles:
     def of_proxy(self) -> Mapping[str, str]:
         """Return the variables by which a proxy logs in at brokers."""
         return self._login(PROXY)
+
+    def of_functions_worker(self) -> Mapping[str, str]:
+        """Return the variables by which a functions worker logs in at brokers."""
+        return self._login(FUNCTIONS_WORKER)
 
     def _login(self, role: str) -> Mapping[str, str]:
         return {"MAGNETAR_BROKER_CLIENT_AUTHENTICATION_PARAMETERS": self.token(role).as_uri()}

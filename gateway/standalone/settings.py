@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.base.log import LogSettings
-from engine.base.settings import PortOffset, Program, count, data_folder, maybe_port
+from engine.base.settings import PortOffset, Program, count, data_folder, flag, maybe_port
 from gateway.standalone.ports import DEFAULTS
 
 GATEWAYS_MAX = 16
@@ -39,6 +39,13 @@ class InstanceSettings:
     redis_port: int | None = _port("REDIS", "Redis")
     gateway_http_port: int | None = _port(
         "GATEWAY_HTTP", "each of several gateways' own; the next ones follow"
+    )
+    functions_port: int | None = _port(
+        "FUNCTIONS", "the functions worker's metrics and calls; the next clusters' follow"
+    )
+    functions_tls_port: int | None = _port("FUNCTIONS_TLS", "the same by TLS with --secure")
+    functions_worker_enabled: bool = flag(
+        True, "whether the instance runs functions, sources and sinks (functionsWorkerEnabled)"
     )
     analyses_at_once: int = count(2, "analyses that a worker runs at the same time", low=1, high=64)
     spark_memory_mb: int = count(

@@ -582,7 +582,10 @@ class Supervisor:
 
     async def _stop_all(self) -> None:
         """Stop each kind of child before the servers that it needs to end properly."""
-        order = ("worker", "gateway", "spark", "proxy", "broker", "bookie", "redis", STORE)
+        order = (
+            *("worker", "gateway", "spark", "functions", "proxy", "broker", "bookie", "redis"),
+            STORE,
+        )
         for kind in order:
             of_kind = [
                 child

@@ -55,6 +55,9 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "worker": CommandEntry("programs", "Run a worker of analyses.", "worker"),
     "proxy": CommandEntry("programs", "Run a proxy in front of brokers.", "proxy"),
+    "functions-worker": CommandEntry(
+        "programs", "Run a worker of functions, sources and sinks.", "functions_worker"
+    ),
     "init": CommandEntry("programs", "Write the metadata of a new cluster.", "init"),
     "certificates": CommandEntry("programs", "Make certificates for TLS.", "certificates"),
     "tokens": CommandEntry("programs", "Make and check tokens.", "tokens"),

@@ -48,7 +48,7 @@ def _engine(name: str) -> Run:
     def run(arguments: list[str]) -> int | None:
         from engine.__main__ import main
 
-        if name in ("broker", "proxy") and arguments:
+        if name in ("broker", "proxy", "functions-worker") and arguments:
             click.echo(
                 f"usage: magnetar {name}; its settings are in magnetar.toml and in MAGNETAR_*"
                 " variables, see the page of settings",
@@ -123,6 +123,12 @@ proxy = server(
     "Run a proxy in front of brokers until SIGTERM or Ctrl-C. It takes no options: its settings are in magnetar.toml"
     " and in MAGNETAR_* variables.",
     _engine("proxy"),
+)
+functions_worker = server(
+    "functions-worker",
+    "Run a worker of functions, sources and sinks until SIGTERM or Ctrl-C, which ends its instances. It takes no"
+    " options: its settings are in magnetar.toml and in MAGNETAR_FUNCTIONS_WORKER_* variables.",
+    _engine("functions-worker"),
 )
 bookie = server(
     "bookie",

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from bookie.settings import PROGRAM as BOOKIE
+from engine.functions.worker.settings import PROGRAM as FUNCTIONS_WORKER
 from engine.metadata.server.settings import PROGRAM as METADATA
 from engine.proxy.settings import PROGRAM as PROXY
 from engine.settings import PROGRAM as BROKER
@@ -14,7 +15,7 @@ from magnetar.command.operation import data_dir_option, failures, place_of
 from magnetar.command.output import emit, json_option
 from magnetar.operate.support import LOG_BYTES, write_bundle
 
-PROGRAMS = (STANDALONE, BROKER, BOOKIE, METADATA, PROXY, GATEWAY)
+PROGRAMS = (STANDALONE, BROKER, BOOKIE, METADATA, PROXY, FUNCTIONS_WORKER, GATEWAY)
 
 
 @click.command(

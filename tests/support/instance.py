@@ -22,12 +22,12 @@ from tests.support.ports import free_ports
 ROOT = Path(__file__).resolve().parents[2]
 PORTS = (
     *("ZOOKEEPER", "REDIS", "HTTP", "SPARK", "BROKER", "BROKER_HTTP", "BOOKIE", "BOOKIE_HTTP"),
-    "GATEWAY_HTTP",
+    *("GATEWAY_HTTP", "FUNCTIONS"),
 )
 
-SECURE_PORTS = ("BROKER_TLS", "BROKER_HTTP_TLS", "HTTPS")
+SECURE_PORTS = ("BROKER_TLS", "BROKER_HTTP_TLS", "HTTPS", "FUNCTIONS_TLS")
 """Ports that an instance with ``--secure`` has besides."""
-PYTHON_PARTS = ("bookie", "broker", "gateway", "worker")
+PYTHON_PARTS = ("bookie", "broker", "functions-worker", "gateway", "worker")
 RECORD = re.compile(r"\S+Z (WARNING|ERROR|CRITICAL) (\S+) .*")
 NOT_OURS = ("kazoo",)
 """Loggers whose warnings a part of the instance handles, and logs itself when they persist."""
@@ -101,6 +101,8 @@ class Instance:
         env |= {f"MAGNETAR_{name}_PORT": str(port) for name, port in self.ports.items()}
         # As in the instances of Apache Pulsar whose answers are compared.
         env["MAGNETAR_DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES"] = "4"
+        # One process less for tests of other parts, which run beside each other.
+        env["MAGNETAR_FUNCTIONS_WORKER_ENABLED"] = "false"
         env |= {"MAGNETAR_DATA_DIR": str(self.data_dir), **self.env}
         self.data_dir.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "manage.py", "standalone", "run"]

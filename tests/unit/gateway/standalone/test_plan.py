@@ -31,8 +31,11 @@ def plan(
 
 def test_children_have_the_names_of_the_interface_contract() -> None:
     assert list(plan(bookies="2")) == [
-        *("zookeeper", "redis", "bookie-1", "bookie-2", "broker-1", "gateway", "worker", "spark")
+        *("zookeeper", "redis", "bookie-1", "bookie-2", "broker-1", "functions-worker"),
+        *("gateway", "worker", "spark"),
     ]
+    off = plan(MAGNETAR_FUNCTIONS_WORKER_ENABLED="false")
+    assert "functions-worker" not in off
 
 
 def test_no_two_ports_are_equal_in_the_largest_instance() -> None:
@@ -50,6 +53,8 @@ def test_parts_of_several_clusters_have_their_names_and_what_they_share_has_none
         "us.broker-1": "us",
         "eu.bookie-1": "eu",
         "eu.broker-1": "eu",
+        "us.functions-worker": "us",
+        "eu.functions-worker": "eu",
         "gateway": None,
         "worker": None,
         "spark": None,

@@ -105,7 +105,10 @@ def test_tokens_follow_the_key_that_signs_them(start: Start) -> None:
     start.files.token_key.write_bytes(bytes(32))
     later = start.at(NOW)
     tokens = {"superuser.token", "superuser.header", "magnetar-broker.token"}
-    others = {"magnetar-gateway.token", "magnetar-proxy.token", "token-secret.key"}
+    others = {
+        *("magnetar-gateway.token", "magnetar-proxy.token", "magnetar-functions.token"),
+        "token-secret.key",
+    }
     assert changed(made, later) == tokens | others
 
 

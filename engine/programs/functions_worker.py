@@ -1,0 +1,88 @@
+"""The functions worker: its composition from the seams, and its program."""
+
+import logging
+from urllib.parse import quote
+
+from engine.admin.client import AdminClient
+from engine.auth.internal import load_token
+from engine.base.clock import Clock
+from engine.base.disk.files import SystemDisk, ThreadLane
+from engine.base.entropy import Entropy
+from engine.functions.packages.package_client import PackageClient
+from engine.functions.packages.package_files import PackageFetcher, UploadedPackages
+from engine.functions.runtime.runtime_kinds import runtime_of
+from engine.functions.worker.running.preparing import Preparation
+from engine.functions.worker.settings import PROGRAM, WorkerProgramSettings
+from engine.functions.worker.worker_service import FunctionsWorker, WorkerResources
+from engine.metadata.store import MetadataStore
+from engine.net.network import Network
+from engine.programs.program import EngineProgram
+
+log = logging.getLogger(__name__)
+
+FOLDER = "functions"
+"""Folder in the data folder with the code of instances and their environments."""
+CALL_S = 30.0
+
+
+def build_functions_worker(
+    settings: WorkerProgramSettings,
+    /,
+    *,
+    clock: Clock,
+    entropy: Entropy,
+    network: Network,
+    store: MetadataStore,
+) -> FunctionsWorker:
+    """Build a worker without starting it. Call it inside a running event loop. Raises TokenError, InstanceError."""
+    worker, instance, client = settings.worker, settings.instance, settings.broker_client
+    authenticated = settings.authentication.authentication_enabled
+    if warning := settings.reach.warning(
+        "bind_address", worker.bind_address, authenticated=authenticated
+    ):
+        log.warning("%s", warning)
+    token = load_token(instance.data_dir, instance.internal_token, entropy)
+    brokers = AdminClient(store, network, token, timeout_s=CALL_S, tls=client.tls())
+    packages = PackageClient(brokers)
+    folder = instance.data_dir.absolute() / FOLDER
+    own_id = settings.id_at(worker.worker_port)
+
+    async def service_url() -> str:
+        encrypted = client.broker_client_tls_enabled
+        urls = [
+            broker.service_url_tls if encrypted else broker.service_url
+            for broker in await brokers.brokers()
+        ]
+        scheme = "pulsar+ssl://" if encrypted else "pulsar://"
+        return scheme + ",".join(url.removeprefix(scheme) for url in urls if url)
+
+    return FunctionsWorker(
+        WorkerResources(
+            settings=settings,
+            token=token,
+            clock=clock,
+            entropy=entropy,
+            network=network,
+            store=store,
+            runtime=runtime_of(worker.function_runtime, folder / "environments"),
+            preparation=Preparation(
+                folder / "instances" / quote(own_id, safe=""),
+                ThreadLane("functions"),
+                PackageFetcher(
+                    packages, SystemDisk(), ThreadLane("packages"), worker.package_bytes_max
+                ),
+                service_url,
+                {"cluster": instance.cluster_name, "worker_id": own_id},
+            ),
+            brokers=brokers,
+            removals=(UploadedPackages(packages).remove_of,),
+        )
+    )
+
+
+FUNCTIONS_WORKER = EngineProgram(
+    load=PROGRAM.load,
+    build=build_functions_worker,
+    session_timeout_s=lambda settings: settings.worker.metadata_store_session_timeout_millis / 1000,
+    ports=lambda settings: f"port {settings.worker.worker_port} on {settings.worker.bind_address}",
+)
