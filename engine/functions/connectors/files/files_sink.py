@@ -10,8 +10,8 @@ from engine.functions.connectors.connector_settings import fields, text
 from engine.functions.connectors.files.files_source import SOURCE_SETTINGS, FilesSource
 from engine.functions.connectors.objects.bundling_sink import BundlingSink, bundle_fields
 from engine.functions.connectors.spi import ConnectorError
-from engine.offload.folder_store import FolderStore
 from engine.offload.object_store import ObjectStore
+from engine.offload.stores.folder_store import FolderStore
 
 SINK_SETTINGS = fields(
     ("folder",),

@@ -106,8 +106,8 @@ class BundlingSink(Sink):
         if written is None:
             prefix = f"{_flat(partition)}-"
             written = -1
-            async for name in self._store.listed(prefix):
-                last = name.removeprefix(prefix).partition(".")[0].split("-")
+            async for listed in self._store.listed(prefix):
+                last = listed.key.removeprefix(prefix).partition(".")[0].split("-")
                 if len(last) == 2 and last[1].isdecimal():
                     written = max(written, int(last[1]))
             self._written[partition] = written

@@ -13,7 +13,7 @@ from engine.functions.connectors.objects.bundling_sink import BundlingSink, bund
 from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Source
 from engine.offload.errors import MissingObjectError
 from engine.offload.object_store import ObjectStore
-from engine.offload.obstore_stores import ANSWER_S, CONNECT_S, ObstoreStore
+from engine.offload.stores.obstore_stores import ANSWER_S, CONNECT_S, ObstoreStore
 
 CHUNK_RECORDS = 1000
 END = 1 << 62
@@ -125,8 +125,8 @@ class ObjectsSource(Source):
                     records = await self._next_of(key)
                     if records:
                         return records
-                async for key in self._store.listed():
-                    records = await self._next_of(key)
+                async for listed in self._store.listed():
+                    records = await self._next_of(listed.key)
                     if records:
                         return records
             await asyncio.sleep(self._settings["pollSeconds"])
