@@ -4,7 +4,7 @@
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, close_old_connections, transaction
+from django.db import IntegrityError, close_old_connections, connection, transaction
 from django.db.models import BigIntegerField, Case, F, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce
 
@@ -21,6 +21,8 @@ from gateway.services.copying.reading import SourcePlace
 EXECUTE = "copies.execute"
 LEASE_MS = 15_000
 QUEUE_PATIENCE_MS = 60_000
+START_LOCK = 0x636F707973746172
+"""Key of the lock in which PostgreSQL lets one copy start at a time."""
 ATTEMPTS_MAX = 50
 """Attempts of a copy whose workers are lost, after which it fails; a person may resume it."""
 WAITING = "waiting for a worker"
@@ -38,6 +40,7 @@ def create(**values: Any) -> CopyJob:
     )
     try:
         with transaction.atomic():
+            _one_start_at_a_time()
             job.save(force_insert=True)
             _check_alone(job)
     except IntegrityError:
@@ -48,8 +51,24 @@ def create(**values: Any) -> CopyJob:
     return job
 
 
+def _one_start_at_a_time() -> None:
+    """Wait until no other start of a copy is under way, and hold up others until the end of this transaction.
+
+    On PostgreSQL two of them would not see each other's rows, and both find themselves alone. SQLite has one writer.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [START_LOCK])
+
+
 def _check_alone(job: CopyJob) -> None:
-    """Raise Conflict for a move while another of the same subscription is not over: both would send its messages."""
+    """Raise Conflict for a move while another of the same subscription is not over: both would send its messages; and
+    for an undo while the copy, or another undo of it, is not over."""
+    if job.mode == CopyMode.UNDO:
+        one_of = Q(id=job.undoes) | Q(undoes=job.undoes)
+        other = CopyJob.objects.filter(one_of, state__in=UNFINISHED).exclude(id=job.id).first()
+        if other is not None:
+            raise Conflict(f"Copy {other.id} is {other.state}: stop it first")
     if job.mode != CopyMode.MOVE:
         return
     topic = TopicName.parse(job.source)
@@ -101,9 +120,10 @@ def resume(*, job_id: str, rate: int | None = None) -> CopyJob:
     """Queue a stopped or failed copy again, where it came to. Raises NotFound, Conflict in other states, for one that
     is undone, and as ``_check_alone``."""
     job = get(job_id=job_id)
-    if CopyJob.objects.filter(undoes=job_id).exists():
-        raise Conflict("The copy is undone: start another one")
     with transaction.atomic():
+        _one_start_at_a_time()
+        if CopyJob.objects.filter(undoes=job_id).exists():
+            raise Conflict("The copy is undone: start another one")
         changed = CopyJob.objects.filter(id=job_id, state__in=RESUMABLE).update(
             state=CopyState.QUEUED,
             attempt=F("attempt") + 1,

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from engine.base.clock import LoopClock
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
 from engine.metadata.store import MetadataStore
@@ -82,6 +83,14 @@ async def test_next_auditor_carries_on_and_progress_is_stored(start_cluster: Sta
     await until(ended)
     assert await cluster.store.exists(paths.cookie(name)) is None
     await stopped(second)
+
+
+async def test_of_two_requests_at_once_one_is_taken() -> None:
+    server = MemoryServer()
+    requests = [
+        request_decommission(server.session(), LoopClock(), "b0", who) for who in ("ada", "bob")
+    ]
+    assert sorted(await asyncio.gather(*requests)) == [False, True]
 
 
 async def test_withdrawn_request_keeps_the_cookie(start_cluster: Start) -> None:
