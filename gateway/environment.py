@@ -150,8 +150,25 @@ class Environment:
         1_000, "finished runs that are kept with their files, the newest; 0: no limit"
     )
 
+    package_bytes_max: int = count(
+        100 << 20,
+        "bytes of a package of functions, sources or sinks that is uploaded or fetched",
+        low=1 << 10,
+        high=2 << 30,
+    )
+    package_url_patterns: str = text(
+        "",
+        "regular expressions of whole http:// and https:// URLs, with spaces between, from which packages may be "
+        "fetched, at public addresses alone; empty: none (additionalEnabledFunctionsUrlPatterns)",
+    )
+
     def __post_init__(self) -> None:
         """Check the values. Raises SettingsError."""
+        try:
+            _ = self.package_urls
+        except re.error as error:
+            rule = "must be regular expressions with spaces between"
+            raise SettingsError(f"package_url_patterns {rule}: {error}") from error
         if self.https_port is not None and self.asgi_server == "daphne":
             raise SettingsError(
                 "asgi_server must be auto or uvicorn where https_port is set, not 'daphne': "
@@ -184,6 +201,11 @@ class Environment:
             if origin != "null" and not _ORIGIN.fullmatch(origin):
                 rule = "must be origins such as http://localhost:3000, or null, with commas between"
                 raise SettingsError(f"allowed_origins {rule}, not {origin!r}")
+
+    @property
+    def package_urls(self) -> list[re.Pattern[str]]:
+        """The patterns of URLs from which packages may be fetched. Raises re.error."""
+        return [re.compile(pattern) for pattern in self.package_url_patterns.split()]
 
     def further_clusters(self) -> dict[str, StoreUrls]:
         """Return the URLs of the stores of the clusters besides ``cluster_name``, by name. Raises SettingsError."""

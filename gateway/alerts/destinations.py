@@ -5,13 +5,13 @@ checked is the one that is connected to, so that a name cannot be resolved to an
 """
 
 import socket
-from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import NamedTuple
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from engine.base.errors import InvalidField, MagnetarError
+from gateway.services.pinned_http import Address, Destination, is_public
 
 URL_CHARS_MAX = 2_000
 SETTING = "alert_destinations"
@@ -19,15 +19,6 @@ SETTING = "alert_destinations"
 
 class DestinationError(MagnetarError):
     """A destination that must not be called, or cannot be found. The text has nothing secret."""
-
-
-class Destination(NamedTuple):
-    """The parts of a checked URL. ``target``: path and query, which are secret."""
-
-    scheme: str
-    host: str
-    port: int
-    target: str
 
 
 def parse_url(url: str) -> Destination:
@@ -47,7 +38,7 @@ def parse_url(url: str) -> Destination:
     if parts.scheme == "http" and not _is_permitted(host, _addresses_in(host)):
         raise InvalidField("secret_url", f"must be https://, unless {SETTING} permits the host")
     for address in _addresses_in(host):
-        if not (_is_public(address) or _is_permitted(host, (address,))):
+        if not (is_public(address) or _is_permitted(host, (address,))):
             raise InvalidField("secret_url", f"is not public; {SETTING} may permit it")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Destination(parts.scheme, host, port or (443 if parts.scheme == "https" else 80), target)
@@ -62,14 +53,11 @@ def resolve(destination: Destination) -> str:
         raise DestinationError(f"the name {host} cannot be resolved") from None
     addresses = [ip_address(str(info[4][0]).partition("%")[0]) for info in resolved]
     for address in addresses:
-        if not (_is_public(address) or _is_permitted(host, (address,))):
+        if not (is_public(address) or _is_permitted(host, (address,))):
             raise DestinationError(f"{host} has an address that is not public ({SETTING})")
     if destination.scheme == "http" and not _is_permitted(host, addresses):
         raise DestinationError(f"{host} may be called by https:// alone ({SETTING})")
     return str(addresses[0])
-
-
-Address = IPv4Address | IPv6Address
 
 
 def _addresses_in(host: str) -> tuple[Address, ...]:
@@ -77,11 +65,6 @@ def _addresses_in(host: str) -> tuple[Address, ...]:
         return (ip_address(host),)
     except ValueError:
         return ()
-
-
-def _is_public(address: Address) -> bool:
-    inner = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None)
-    return address.is_global and not address.is_multicast and (inner is None or inner.is_global)
 
 
 def _is_permitted(host: str, addresses: "tuple[Address, ...] | list[Address]") -> bool:

@@ -11,17 +11,17 @@ from typing import Any
 from django.conf import settings
 from django.core.mail import EmailMessage
 from requests import Response, Session
-from requests.adapters import HTTPAdapter
 from requests.exceptions import (
     ConnectionError as RequestConnectionError,
 )
 from requests.exceptions import RequestException, SSLError, Timeout
 
 from engine.base.errors import MagnetarError
-from gateway.alerts.destinations import Destination, DestinationError, parse_url, resolve
+from gateway.alerts.destinations import DestinationError, parse_url, resolve
 from gateway.alerts.messages import Notification
 from gateway.alerts.models import AlertChannel, AlertDelivery, ChannelKind
 from gateway.alerts.store import firings_of
+from gateway.services.pinned_http import ToAddress
 
 CONNECT_S, READ_S = 5.0, 10.0
 ID_HEADER = "X-Magnetar-Delivery"
@@ -30,19 +30,6 @@ ID_HEADER = "X-Magnetar-Delivery"
 
 class SendError(MagnetarError):
     """A notification was not accepted. The text is for users."""
-
-
-class _ToAddress(HTTPAdapter):
-    """Connections to the address that was checked, with the certificate of the host that the URL names."""
-
-    def __init__(self, host: str) -> None:
-        self._host = host
-        super().__init__(max_retries=0)
-
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(
-            *args, **kwargs, server_hostname=self._host, assert_hostname=self._host
-        )
 
 
 def send(channel: AlertChannel, message: Notification) -> None:
@@ -108,12 +95,12 @@ def _post(url: str, delivery_id: str, document: Mapping[str, Any]) -> None:
         with Session() as session:
             # No proxies and no passwords from the environment of the process.
             session.trust_env = False
-            session.mount("https://", _ToAddress(host))
+            session.mount("https://", ToAddress(host))
             with session.post(
-                _address_url(destination, address),
+                destination.url_at(address),
                 data=json.dumps(document).encode(),
                 headers={
-                    "Host": _authority(destination, host),
+                    "Host": destination.authority,
                     "Content-Type": "application/json",
                     "User-Agent": "magnetar-alerts",
                     ID_HEADER: delivery_id,
@@ -139,14 +126,3 @@ def _check(answer: Response, host: str) -> None:
         raise SendError(f"{host} redirects (HTTP {status}), which is not followed")
     if not 200 <= status < 300:
         raise SendError(f"{host} answers HTTP {status}")
-
-
-def _address_url(destination: Destination, address: str) -> str:
-    host = f"[{address}]" if ":" in address else address
-    return f"{destination.scheme}://{host}:{destination.port}{destination.target}"
-
-
-def _authority(destination: Destination, host: str) -> str:
-    shown = f"[{host}]" if ":" in host else host
-    usual = 443 if destination.scheme == "https" else 80
-    return shown if destination.port == usual else f"{shown}:{destination.port}"

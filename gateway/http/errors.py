@@ -48,6 +48,7 @@ from gateway.database.refusals import reason_of
 from gateway.http import container
 from gateway.http.auth.access import RefusedAsError
 from gateway.http.exchange import BODY_TIMEOUT_S, EncodedBodyError, SlowBodyError
+from gateway.http.uploads import TooLargeUploadError
 from gateway.services.health.hops import HopError, Kind
 
 log = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ TABLE: list[tuple[type[BaseException], int, str | None]] = [
     (concurrent.futures.TimeoutError, 503, "No answer in time from the owning broker"),
     (asyncio.TimeoutError, 503, "No answer in time from the owning broker"),
     (ConnectionError, 503, "The connection to the owning broker was lost"),
+    (TooLargeUploadError, 413, None),
     (RequestDataTooBig, 413, "The request body is larger than 1 MiB"),
     (SlowBodyError, 408, f"The request body did not arrive within {BODY_TIMEOUT_S:g} s"),
     (EncodedBodyError, 415, "Content-Encoding: the request body must not be compressed"),

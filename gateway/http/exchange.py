@@ -51,7 +51,7 @@ async def read_body(scope: Message, receive: Receive) -> bytes:
         if name == b"content-length" and value.isdigit() and int(value) > limit:
             # With ``Expect: 100-continue`` the client has not sent the body yet and will not after a refusal.
             if not any(header == b"expect" for header, _ in scope["headers"]):
-                await _drop_rest(receive)
+                await drop_rest(receive)
             raise RequestDataTooBig
         if name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
             raise EncodedBodyError(value.decode("latin-1"))
@@ -79,11 +79,11 @@ async def _read_rest(first: bytes, receive: Receive, limit: int) -> bytes:
         body += message.get("body", b"")
         if not message.get("more_body", False) and len(body) <= limit:
             return bytes(body)
-    await _drop_rest(receive)
+    await drop_rest(receive)
     raise RequestDataTooBig
 
 
-async def _drop_rest(receive: Receive) -> None:
+async def drop_rest(receive: Receive) -> None:
     """Receive and drop the rest of a refused body, for at most LINGER_S and DROPPED_BYTES_MAX.
 
     The server closes the connection after the answer, and a client that still sends would see a reset instead of it.

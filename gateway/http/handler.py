@@ -34,13 +34,19 @@ from gateway.http.exchange import (
 )
 from gateway.http.paths import resolve_request
 from gateway.http.security import SAFE_METHODS
+from gateway.http.uploads import LateBody, is_upload
 
 WATCH_AFTER_S = 0.5
 """Time from which on a reading request is cancelled when its client disconnects; most are answered earlier."""
 
 
 class BufferedRequest(ASGIRequest):
-    """A request with its complete body. ``refusal``: the error that answers it before any view is called."""
+    """A request with its complete body. ``refusal``: the error that answers it before any view is called.
+
+    ``late``: the body of an upload, which its view receives; ``body`` is empty then.
+    """
+
+    late: LateBody | None = None
 
     def __init__(self, scope: dict[str, Any], body: bytes, refusal: Exception | None) -> None:
         super().__init__(scope, BytesIO(body))
@@ -67,6 +73,8 @@ class HttpHandler(BaseHandler):
             # A task of its own: a change that has begun is finished and audited also when the server cancels the call.
             change = self._tasks.spawn("change", self._answer(request))
             answer = await asyncio.shield(change)
+            if request.late is not None:
+                await request.late.drop()
             await send_answer(answer, send, head=False, secure=is_secure(request.scope))
 
     async def _answer(self, request: HttpRequest) -> HttpResponseBase:
@@ -123,6 +131,10 @@ class HttpHandler(BaseHandler):
 async def _receive(scope: dict[str, Any], receive: Receive) -> BufferedRequest:
     """Return the request; one that cannot be read carries its refusal. Raises ClientGoneError."""
     body, refusal = b"", None
+    if is_upload(scope):
+        request = BufferedRequest(scope, b"", None)
+        request.late = LateBody(scope, receive)
+        return request
     try:
         body = await read_body(scope, receive)
     except (RequestDataTooBig, SlowBodyError, EncodedBodyError) as error:

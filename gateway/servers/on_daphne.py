@@ -6,6 +6,7 @@ Importing this module installs Twisted's reactor, so only ``gateway.serve`` impo
 import asyncio
 import socket
 from io import BytesIO
+from tempfile import TemporaryFile
 from typing import Any
 
 from daphne.http_protocol import HTTPFactory, WebRequest
@@ -21,7 +22,7 @@ from twisted.web import http
 
 from engine.net.http import DROPPED_BYTES_MAX, LINGER_S
 from engine.net.service_manager import notices
-from gateway.http import exchange
+from gateway.http import exchange, uploads
 from gateway.servers.connections import Addresses, answer
 from gateway.servers.websocket import Application, Sockets
 
@@ -34,10 +35,22 @@ IDLE_S = 60
 
 
 class _Request(WebRequest):  # type: ignore[misc]
-    """Daphne's request with its body in memory, where ``_Channel`` bounds it. Twisted would write it to a file."""
+    """Daphne's request with its body in memory, where ``_Channel`` bounds it. Twisted would write it to a file, as is
+    done with an upload here: it is complete before the application knows its caller."""
 
     def gotLength(self, length: int | None) -> None:
-        self.content = BytesIO()
+        self.content = TemporaryFile() if self.is_upload else BytesIO()  # noqa: SIM115 - its owner closes it
+
+    @property
+    def is_upload(self) -> bool:
+        headers = self.requestHeaders.getAllRawHeaders()
+        return uploads.is_upload(
+            {
+                "method": self.channel._command.decode("latin-1"),
+                "raw_path": self.channel._path,
+                "headers": [(name.lower(), value) for name, values in headers for value in values],
+            }
+        )
 
 
 class _Channel(http.HTTPChannel):
@@ -57,6 +70,8 @@ class _Channel(http.HTTPChannel):
         self._cut = False  # No more data of the current body is accepted.
         self._lingers = False
         self._dropped = 0
+        self._bytes_max = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        self._body_s = exchange.BODY_TIMEOUT_S
 
     def connectionMade(self) -> None:
         self.timeOut = IDLE_S
@@ -104,7 +119,10 @@ class _Channel(http.HTTPChannel):
         return bool(super().headerReceived(line))  # type: ignore[no-untyped-call]
 
     def allHeadersReceived(self) -> None:
-        if self.length is not None and self.length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+        is_upload = self.requests[-1].is_upload
+        self._bytes_max = uploads.bytes_max() if is_upload else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        self._body_s = uploads.TIMEOUT_S if is_upload else exchange.BODY_TIMEOUT_S
+        if self.length is not None and self.length > self._bytes_max:
             self._cut = True
             self.length = 0  # The application refuses the request by its Content-Length.
             self.requests[-1].requestHeaders.removeHeader(b"Expect")
@@ -112,7 +130,7 @@ class _Channel(http.HTTPChannel):
         if self._cut:
             self.persistent = 0
         elif self.length != 0:
-            self.setTimeout(exchange.BODY_TIMEOUT_S)  # type: ignore[no-untyped-call]
+            self.setTimeout(self._body_s)  # type: ignore[no-untyped-call]
 
     def rawDataReceived(self, data: bytes) -> None:
         if self._cut:
@@ -121,7 +139,7 @@ class _Channel(http.HTTPChannel):
         super().rawDataReceived(data)
         if not receives or self._handlingRequest:
             return
-        if self.requests[-1].content.tell() > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+        if self.requests[-1].content.tell() > self._bytes_max:
             self._cut = True
             self.persistent = 0
             self.allContentReceived()  # The application refuses the body by its size.
@@ -134,7 +152,7 @@ class _Channel(http.HTTPChannel):
         if self.line_mode or self._handlingRequest:
             super().timeoutConnection()  # type: ignore[no-untyped-call]
         else:
-            reason = f"The request body did not arrive within {exchange.BODY_TIMEOUT_S:g} s"
+            reason = f"The request body did not arrive within {self._body_s:g} s"
             self._refuse(answer(408, reason))
 
     def loseConnection(self) -> None:

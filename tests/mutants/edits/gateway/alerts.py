@@ -39,7 +39,7 @@ EDITS = (
     Edit(
         "a-name-is-called-at-an-address-that-is-not-public",
         "gateway/alerts/destinations.py::resolve",
-        "_is_public(address) or _is_permitted(host, (address,))",
+        "is_public(address) or _is_permitted(host, (address,))",
         "True",
         (
             "unit/gateway/alerts/test_sending.py::"
