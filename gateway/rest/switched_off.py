@@ -1,4 +1,4 @@
-"""Functions, connectors and packages, with the answers of a Pulsar in which they are switched off.
+"""Calls of older interfaces of functions and of workers, with the answers of a Pulsar in which they are switched off.
 
 Their calls are refused before the request is checked, as Apache's broker does. The refusals are not logged.
 """
@@ -8,24 +8,18 @@ from typing import ClassVar
 from django.http import HttpRequest, HttpResponse
 
 from engine.auth.rights import AUTHENTICATED
-from engine.base.errors import Conflict, NotReady, PreconditionFailed, Refusal
+from engine.base.errors import Conflict, Refusal
 from gateway.rest.base import AdminResource
 from gateway.rest.routes import RestRoute, routes
 
 NO_WORKER = Conflict(
     "Pulsar Function Worker is not enabled, probably functionsWorkerEnabled is set to false"
 )
-NO_PACKAGES = NotReady("Package Management Service is not enabled in the broker.")
 _TREES: dict[str, Refusal] = {
     **{f"/admin/{tree}/": NO_WORKER for tree in ("v2/functions", "v2/worker", "v2/worker-stats")},
-    **{
-        f"/admin/v3/{tree}/": NO_WORKER
-        for tree in ("functions", "source", "sources", "sink", "sinks")
-    },
-    "/admin/v3/packages/": NO_PACKAGES,
+    "/admin/v3/functions/leader/": NO_WORKER,
 }
 """Refusals by the start of the path."""
-PACKAGES = ("function", "sink", "source")
 
 
 class SwitchedOffResource(AdminResource):
@@ -37,10 +31,7 @@ class SwitchedOffResource(AdminResource):
     refusal: ClassVar[Refusal]
 
     async def refuse(self, request: HttpRequest, **names: str) -> HttpResponse:
-        """Raise the refusal of the tree, or PreconditionFailed for an unknown kind of package."""
-        kind = names.get("type", PACKAGES[0])
-        if kind not in PACKAGES:
-            raise PreconditionFailed(f"Invalid package domain: '{kind}'")
+        """Raise the refusal of the tree."""
         raise type(self.refusal)(self.refusal.reason)
 
 

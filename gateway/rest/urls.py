@@ -21,6 +21,7 @@ from gateway.rest import (
 )
 from gateway.rest.base import AdminResource, UnbuiltResource
 from gateway.rest.cluster import bookies, broker_stats, isolation, shares
+from gateway.rest.functions import components, packages
 from gateway.rest.produce import views as produce
 from gateway.rest.routes import NON_PERSISTENT, PERSISTENT, RestRoute, legacy, routes, shape
 
@@ -47,6 +48,8 @@ def built_paths() -> dict[str, tuple[str, type[AdminResource], dict[str, Any]]]:
         bookies,
         produce,
         transactions,
+        components,
+        packages,
         switched_off,
     ):
         for template, view in module.ROUTES:

@@ -55,6 +55,7 @@ class AccessCheck(Enum):
     )
     TENANT_ADMIN = (401, "Don't have permission to administrate resources on this tenant")
     SUPERUSER = (401, "This operation requires super-user access")
+    COMPONENT = (401, "Client is not authorized to perform operation")
     READ_ONLY = (403, "Broker is forbidden to do read-write operations")
 
     @property
@@ -111,6 +112,8 @@ def default_http_refusal(identity: Identity, action: Action, resource: Resource)
     check = _DEFAULT_CHECKS[type(resource)]
     if action is Action.TENANT_ADMIN:
         check = AccessCheck.TENANT_ADMIN
+    elif action in (Action.FUNCTIONS, Action.SOURCES, Action.SINKS):
+        check = AccessCheck.COMPONENT
     operation = _DEFAULT_OPERATIONS.get((action, type(resource)), action.name)
     return http_refusal(check, identity, resource, operation=operation)
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from engine.admin.client import BrokerAddress
-from engine.base.errors import Failed, MagnetarError, NotReady
+from engine.base.errors import Failed, MagnetarError, NotFound, NotReady
 from engine.base.names import NamespaceName
 from engine.packages.package_name import PackageName
 from engine.packages.package_operations import (
@@ -83,7 +83,10 @@ class PackageClient:
 
     async def content(self, name: PackageName) -> AsyncIterator[bytes]:
         """Return the content in pieces. Raises NotFound before the first; Failed at the end of damaged content."""
-        described = await self.metadata(name)
+        try:
+            described = await self.metadata(name)
+        except NotFound as error:
+            raise NotFound(f"Package '{name}' does not exist") from error
         resolved = name._replace(version=described["version"])
         first = await self._part(resolved, 0) if described["parts"] else b""
         return self._pieces(resolved, described, first)

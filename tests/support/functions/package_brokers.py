@@ -24,6 +24,9 @@ class PackageServers:
     async def brokers(self) -> list[BrokerAddress]:
         return [BrokerAddress(f"b{i}", f"http://b{i}", "") for i in range(self._count)]
 
+    def close(self) -> None:
+        return None
+
     async def call_on(
         self,
         broker: BrokerAddress,

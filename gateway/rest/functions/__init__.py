@@ -1,0 +1,1 @@
+"""``/admin/v3/functions``, ``sources``, ``sinks`` and ``packages``."""
