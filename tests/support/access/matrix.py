@@ -1,5 +1,8 @@
 """Callers of the permission matrices, what each need of Apache means for them, and the shipped judge over policies."""
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
 from engine.auth.judge import Judge
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
@@ -28,21 +31,24 @@ MAY: dict[str, set[str]] = {
 """Callers with what Apache calls a need; the producer and the consumer have a grant on the namespace."""
 
 
-async def policies(store: MetadataStore) -> None:
-    """Store the tenants ``t`` of the own admin and ``o`` of the other, with namespaces of both forms."""
+async def policies(
+    store: MetadataStore, grants: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> None:
+    """Store the tenants ``t`` of the own admin and ``o`` of the other, with namespaces of both forms. ``grants``:
+    further actions of roles on those of ``t``."""
     for tenant, admin in (("t", OWN), ("o", OTHER)):
         record = {"adminRoles": [admin], "allowedClusters": [CLUSTER]}
         await store.create(paths.tenant(tenant), encode_json(record), make_parents=True)
-        granted = {PRODUCER: ["produce"], CONSUMER: ["consume"]} if tenant == "t" else {}
+        granted = {PRODUCER: ["produce"], CONSUMER: ["consume"], **grants} if tenant == "t" else {}
         record = {"auth_policies": {"namespace_auth": granted}}
         for name in (f"{tenant}/n", f"{tenant}/{CLUSTER}/n"):
             path = paths.namespace_policies(name)
             await store.create(path, encode_json(record), make_parents=True)
 
 
-async def stored_judge() -> Judge:
+async def stored_judge(grants: Mapping[str, Sequence[str]] = MappingProxyType({})) -> Judge:
     """Return the shipped judge over these policies, in memory."""
     store = MemoryServer().session()
-    await policies(store)
+    await policies(store, grants)
     settings = by_token(authorization_enabled=True, super_user_roles=f"{SUPERUSER},{PROXY}")
     return create_judge(settings, AccessRecords(store), CLUSTER)

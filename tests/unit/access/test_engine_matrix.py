@@ -68,6 +68,11 @@ NEEDS: dict[str, set[str]] = {
     "produce of topic, consume of subscription, superuser of WholeCluster": MAY["produce"],
     "consume of topic": MAY["consume"],
     "consume of subscription": MAY["consume"],
+    # no caller of the matrix has a grant of these actions: GRANTED has
+    "functions of namespace, sources of namespace, sinks of namespace": MAY["tenant admin"],
+    "packages of namespace, functions of namespace, sources of namespace, sinks of namespace": (
+        MAY["tenant admin"]
+    ),
 }
 """Callers with the rights of a row of the tables, on what is in the tenant ``t``."""
 KINDS = {
@@ -248,6 +253,8 @@ OPTIONAL = {
     "transfer_bundle": {"bundle": "0x0_0x1", "destination": "b"},
     "drain_broker": {"destinations": {}},
     "end_drain": {"broker": "b"},
+    **{name: {"name": "x"} for name, need in OPERATION_NEEDS.items() if "packages" in need},
+    "packages": {},
 }
 """Arguments that are not required as such, of which the operation needs some."""
 
@@ -354,10 +361,10 @@ def foreign(name: str) -> Iterator[dict[str, Any]]:
     """Yield arguments that name what is in another tenant, or in none."""
     arguments = arguments_of(OPERATIONS[name])
     for namespace in ("o/n", "none/n", "o/none"):
-        if "topic" in arguments:
-            yield {**arguments, "topic": f"persistent://{namespace}/p"}
-        elif "namespace" in arguments:
+        if "namespace" in arguments:
             yield {**arguments, "namespace": namespace}
+        elif "topic" in arguments:
+            yield {**arguments, "topic": f"persistent://{namespace}/p"}
         elif "tenant" in arguments:
             yield {**arguments, "tenant": namespace.partition("/")[0]}
 
@@ -373,3 +380,28 @@ async def test_an_operation_on_a_foreign_or_missing_topic_has_one_answer(
         if issubclass(OPERATIONS[name].arguments, OnSubscription) and "/none" not in str(arguments):
             expected = HANDLED if arguments["topic"] == FOREIGN else REFUSED
             assert await port.outcome(name, OTHER, arguments) == expected
+
+
+GRANTED = {"function": "functions", "source": "sources", "sink": "sinks"}
+
+
+@pytest.mark.parametrize("granted", GRANTED)
+@pytest.mark.parametrize("name", ["create_function", "function_status", "trigger_function"])
+async def test_a_grant_opens_the_components_of_its_own_kind_alone(name: str, granted: str) -> None:
+    grants = {"deployer": [GRANTED[granted]]}
+    port, arguments = Port(await stored_judge(grants)), arguments_of(OPERATIONS[name])
+    for component in GRANTED:
+        expected = HANDLED if component == granted else REFUSED
+        outcome = await port.outcome(name, "deployer", {**arguments, "component": component})
+        assert outcome == expected, component
+
+
+@pytest.mark.parametrize("granted", [*GRANTED.values(), "packages"])
+async def test_a_grant_opens_packages_of_its_own_kind_alone(granted: str) -> None:
+    port = Port(await stored_judge({"deployer": [granted]}))
+    arguments = {"namespace": "t/n", "name": "x"}
+    for kind, action in GRANTED.items():
+        for via in (action, "packages"):
+            expected = HANDLED if via == granted else REFUSED
+            call = {**arguments, "kind": kind, "via": via}
+            assert await port.outcome("package_part", "deployer", call) == expected, call
