@@ -100,7 +100,7 @@ async def slow(engine: Engine, timeout_ms: int, coordinator: int | None) -> dict
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class OpenTransactions:
     """The transactions of a cluster that are not ended. ``coordinators``: rows; None where the brokers offer no
     transactions. ``transactions``: TransactionMetadata of those of coordinators that answered."""
 
@@ -108,10 +108,10 @@ class Gathered:
     transactions: list[Json]
 
 
-async def gathered(engine: Engine, older_ms: int) -> Gathered:
+async def gathered(engine: Engine, older_ms: int) -> OpenTransactions:
     """Return the coordinators, and the transactions that began ``older_ms`` ago or before. A coordinator that does not
     answer hides no other."""
-    found: list[Json] = []
+    open_ones: list[Json] = []
 
     async def ask(number: int) -> Json:
         row: Json = dict.fromkeys(
@@ -122,7 +122,7 @@ async def gathered(engine: Engine, older_ms: int) -> Gathered:
             place = partition_of(number)
             row["broker"] = (await engine.call(LOOKUP, OnTopic(place)))["brokerUrl"]
             figures = await stats(engine, number)
-            found.extend((await slow(engine, older_ms, number)).values())
+            open_ones.extend((await slow(engine, older_ms, number)).values())
         except Refusal as error:
             if isinstance(error, NotReady) and error.reason == DISABLED:
                 raise
@@ -140,8 +140,8 @@ async def gathered(engine: Engine, older_ms: int) -> Gathered:
     except NotReady as error:
         if error.reason != DISABLED:
             raise
-        return Gathered(None, [])
-    return Gathered(list(rows.values()), found)
+        return OpenTransactions(None, [])
+    return OpenTransactions(list(rows.values()), open_ones)
 
 
 async def metadata(engine: Engine, most: int, least: int) -> Json:

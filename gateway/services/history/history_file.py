@@ -43,12 +43,13 @@ DAMAGED = "-damaged"
 VERSION = 1
 WAIT_S = 5.0
 TOTALS_ID = 1
-_CAUSES = """
+_LATER_TABLES = f"""
+{steps.TABLES};
 CREATE TABLE IF NOT EXISTS causes (topic TEXT NOT NULL, subscription TEXT NOT NULL, cause TEXT NOT NULL,
     since INTEGER NOT NULL, at_least INTEGER NOT NULL, ended INTEGER NOT NULL, backlog INTEGER, seen INTEGER,
     PRIMARY KEY (topic, subscription)) WITHOUT ROWID
 """
-"""Table that files of earlier versions lack, hence outside the schema. ``seen`` is null while the problem lasts."""
+"""Tables that files of earlier versions lack, hence outside the schema. ``causes.seen``: null while it lasts."""
 _COLUMNS = ", ".join(COLUMNS)
 _NUMBERS = ", ".join(f"{column} INTEGER" for column in COLUMNS)
 _MARKS = ", ".join("?" * len(COLUMNS))
@@ -117,8 +118,7 @@ class HistoryFile:
                 self._db.executescript(SCHEMA)
             elif version != VERSION:
                 raise OtherVersionError(f"{path} has version {version}, not {VERSION}")
-            for table in (_CAUSES, *steps.TABLES):
-                self._db.execute(table)
+            self._db.executescript(_LATER_TABLES)
         except sqlite3.Error:
             self._db.close()
             raise
@@ -231,8 +231,9 @@ class HistoryFile:
             "SELECT id FROM series WHERE gone < iif(subscription = '' AND instr(topic, '://'), ?, ?)",
             (slot - HOUR_SLOTS, slot - WEEK_SLOTS),
         ).fetchall()
-        for table, column in (("points", "series"), ("steps", "series"), ("series", "id")):
-            db.executemany(f"DELETE FROM {table} WHERE {column} = ?", gone)
+        db.executemany("DELETE FROM points WHERE series = ?", gone)
+        db.executemany("DELETE FROM steps WHERE series = ?", gone)
+        db.executemany("DELETE FROM series WHERE id = ?", gone)
         db.execute("DELETE FROM known WHERE last < ?", (slot - WEEK_SLOTS - DAY_SLOTS,))
 
     # Reading

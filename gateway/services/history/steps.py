@@ -31,12 +31,12 @@ BYTES_MAX = 1 << 30
 _COLUMNS = ", ".join(COLUMNS)
 _NUMBERS = ", ".join(f"{column} INTEGER" for column in COLUMNS)
 _MARKS = ", ".join("?" * len(COLUMNS))
-TABLES = (
-    f"CREATE TABLE IF NOT EXISTS steps (series INTEGER NOT NULL, step INTEGER NOT NULL, {_NUMBERS},"
-    " PRIMARY KEY (series, step)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS rolled (only INTEGER PRIMARY KEY CHECK (only = 1), last INTEGER NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS unrolled (series INTEGER PRIMARY KEY)",
-)
+TABLES = f"""
+CREATE TABLE IF NOT EXISTS steps (series INTEGER NOT NULL, step INTEGER NOT NULL, {_NUMBERS},
+    PRIMARY KEY (series, step)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS rolled (only INTEGER PRIMARY KEY CHECK (only = 1), last INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS unrolled (series INTEGER PRIMARY KEY)
+"""
 """Tables that files of earlier versions lack, hence outside the schema."""
 MOVED = f"""
 SELECT slot, {_COLUMNS} FROM points WHERE series = :id
@@ -49,6 +49,8 @@ SELECT step, {_COLUMNS} FROM steps WHERE series = :id AND step <= :last
     AND step >= coalesce((SELECT max(step) FROM steps WHERE series = :id AND step <= :first), 0)
     ORDER BY step
 """
+_ALL = "SELECT DISTINCT series FROM points"
+_UNROLLED = "SELECT series FROM unrolled"
 _REMOVE_OLD = """
 DELETE FROM steps WHERE series = :id
     AND step < (SELECT max(step) FROM steps WHERE series = :id AND step <= :oldest)
@@ -73,9 +75,9 @@ def roll_up(db: sqlite3.Connection, slot: int) -> None:
         return
     known = known_from(db, first * STEP_SLOTS)
     steps = [step for step in range(first, last + 1) if _is_known(step, known)]
-    changed = "SELECT DISTINCT series FROM points" if before is None else "SELECT * FROM unrolled"
     if steps:
-        for (series,) in db.execute(changed).fetchall():
+        changed = db.execute(_ALL) if before is None else db.execute(_UNROLLED)
+        for (series,) in changed.fetchall():
             points = moved(db, series, steps[0] * STEP_SLOTS)
             db.executemany(
                 f"INSERT OR REPLACE INTO steps VALUES (?, ?, {_MARKS})",

@@ -79,7 +79,7 @@ def test_each_entry_of_a_run_is_judged_as_it_is_alone(
         return [run.entry(i) for i in range(run.count)]
 
     alone = [named(run_of(entry)) for entry in entries]
-    expected = None if None in alone else [found[0] for found in alone if found is not None]
+    expected = None if None in alone else [run[0] for run in alone if run is not None]
     assert named(run_of(*entries)) == expected
 
 
