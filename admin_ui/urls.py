@@ -7,6 +7,7 @@ from django.urls import include, path, re_path
 from admin_ui import views
 from admin_ui.calls import ClusterView
 from admin_ui.live import LiveFeed
+from admin_ui.mcp.mcp_view import McpView
 from admin_ui.messages.tail import LiveTail
 from admin_ui.resources import RESOURCES
 from admin_ui.session import redirects
@@ -30,6 +31,7 @@ PAGES = (
 """First segments of the front end's routes."""
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
+    path("mcp", McpView.as_view()),
     path("sign-in/<seg:provider>", redirects.begin),
     path("sign-in/<seg:provider>/callback", redirects.callback),
     path("", views.page),

@@ -108,6 +108,10 @@ class Environment:
         "origins (scheme://host[:port], or null) of pages served elsewhere that may open WebSockets and call REST; "
         "commas between; empty: only the gateway's own",
     )
+    mcp_enabled: bool = flag(
+        False,
+        "serve /mcp, by which assistants (Model Context Protocol) read what the role of their token may read",
+    )
     trusted_proxies: str = text(
         "",
         "addresses and networks (10.0.0.0/8) of reverse proxies, with commas between, whose X-Forwarded-For and "

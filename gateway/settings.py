@@ -31,6 +31,7 @@ SECRET_KEY = cast(
 )
 CLUSTERS = ENVIRONMENT.served(_LOADED.metadata.stores, _LOADED.metadata.access)
 ALLOWED_HOSTS = ENVIRONMENT.hosts
+MCP_ENABLED = ENVIRONMENT.mcp_enabled
 ALLOWED_ORIGINS = frozenset(ENVIRONMENT.origins)
 TRUSTED_PROXIES = ENVIRONMENT.proxies
 TENANT_LIMITS = _LOADED.tenants

@@ -29,6 +29,7 @@ ONLY_READ = {
     "api/v1/analyses/x/estimate": {"POST"},
     "api/v1/clusters/x/alerts/preview": {"POST"},
     "api/v1/clusters/x/definitions/diff": {"POST"},
+    "mcp": {"POST"},
     # What begins a session is recorded when it has begun.
     "api/v1/session/sign-in": {"POST"},
     "api/v1/session/set-up": {"POST"},
