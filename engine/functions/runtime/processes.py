@@ -90,6 +90,7 @@ class InstanceProcess:
             for task in late:
                 task.cancel()
         text = "" if self._stopping else self._reason or self._unexplained(status)
+        self._log.close()
         self._ended.set_result(ExitReason(self._stopping, text, status))
         error = InstanceError(f"the instance has ended: {self._reason or _meaning(status)}")
         for question in self._waiting.values():
@@ -182,7 +183,6 @@ class InstanceProcess:
             async with asyncio.timeout(KILLED_S):
                 await asyncio.shield(self._ended)
         await self._scope.close()
-        self._log.close()
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     def _kill_group(self) -> None:

@@ -9,6 +9,7 @@ from engine.functions.definitions.functions_pb2 import (
     FunctionDetails,
     FunctionMetaData,
 )
+from engine.functions.runtime.errors import InstanceError
 from engine.functions.runtime.ports import InstanceSpec
 from engine.functions.runtime.processes import InstanceProcess
 from engine.functions.runtime.runtime_kinds import runtime_of
@@ -64,7 +65,10 @@ class Function:
         assert isinstance(started, InstanceProcess)
 
         async def settled() -> bool:
-            status = await started.status()
+            try:
+                status = await started.status()
+            except InstanceError:  # it has no time to answer now
+                return False
             return status.running or bool(status.error)
 
         await until(settled, "the instance", bound_s=60)
