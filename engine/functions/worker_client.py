@@ -85,10 +85,10 @@ class WorkerClient:
     # --- FunctionService -------------------------------------------------------------------------
 
     async def names(self, of: OnComponents) -> list[str]:
-        return await self._call(api.FUNCTION_NAMES, of)
+        return await self._call(api.FUNCTION_NAMES, OnComponents(of.component, of.namespace))
 
     async def metadata(self, function: OnFunction) -> pb.FunctionMetaData:
-        answer = await self._call(api.FUNCTION_METADATA, function)
+        answer = await self._call(api.FUNCTION_METADATA, OnFunction(*_names(function)))
         return parse(pb.FunctionMetaData, base64.b64decode(answer))
 
     async def create(

@@ -1,4 +1,4 @@
-"""Calls of older interfaces of functions and of workers, with the answers of a Pulsar in which they are switched off.
+"""Calls of older interfaces of functions, with the answers of a Pulsar in which they are switched off.
 
 Their calls are refused before the request is checked, as Apache's broker does. The refusals are not logged.
 """
@@ -16,7 +16,7 @@ NO_WORKER = Conflict(
     "Pulsar Function Worker is not enabled, probably functionsWorkerEnabled is set to false"
 )
 _TREES: dict[str, Refusal] = {
-    **{f"/admin/{tree}/": NO_WORKER for tree in ("v2/functions", "v2/worker", "v2/worker-stats")},
+    "/admin/v2/functions/": NO_WORKER,
     "/admin/v3/functions/leader/": NO_WORKER,
 }
 """Refusals by the start of the path."""

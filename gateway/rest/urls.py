@@ -20,7 +20,7 @@ from gateway.rest import (
     transactions,
 )
 from gateway.rest.base import AdminResource, UnbuiltResource
-from gateway.rest.cluster import bookies, broker_stats, isolation, shares
+from gateway.rest.cluster import bookies, broker_stats, functions_workers, isolation, shares
 from gateway.rest.functions import components, packages
 from gateway.rest.produce import views as produce
 from gateway.rest.routes import NON_PERSISTENT, PERSISTENT, RestRoute, legacy, routes, shape
@@ -46,6 +46,7 @@ def built_paths() -> dict[str, tuple[str, type[AdminResource], dict[str, Any]]]:
         brokers,
         broker_stats,
         bookies,
+        functions_workers,
         produce,
         transactions,
         components,

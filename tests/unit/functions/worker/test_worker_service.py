@@ -77,6 +77,7 @@ async def test_a_created_function_runs_spread_over_the_workers(workers: SeveralW
     await until(lambda: workers.runs("f", parallelism=4))
     assert [len(worker.runtime.running) for worker in workers.workers] == [2, 2]
     assert await workers.client.names(FUNCTIONS) == ["f"]
+    assert await workers.client.names(on("f")) == ["f"]
     stored = await workers.client.metadata(on("f"))
     assert (stored.version, stored.packageLocation.packagePath) == (0, "builtin://x")
     status = await workers.client.status(all_of("f"))
