@@ -27,6 +27,7 @@ from admin_ui.session import SESSION
 from admin_ui.subscriptions import SUBSCRIPTIONS
 from admin_ui.support import SUPPORT
 from admin_ui.tenants import TENANTS
+from admin_ui.tiers import TIERS
 from admin_ui.tokens import TOKENS
 from admin_ui.topics import TOPICS
 from admin_ui.transactions import TRANSACTIONS
@@ -40,6 +41,7 @@ RESOURCES = (
     OVERVIEW,
     ALERTS,
     TOPICS,
+    TIERS,
     SUBSCRIPTIONS,
     CHANGES,
     MESSAGES,

@@ -20,6 +20,7 @@ from engine.broker.administration.operations.admin_operations import (
     Collaborators,
 )
 from engine.broker.administration.subscription_feed import SubscriptionFeed
+from engine.broker.administration.tiers.orphan_removal import OrphanRemoval
 from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
@@ -73,6 +74,7 @@ from engine.metadata.store import (
 )
 from engine.net.network import Network
 from engine.net.tls import TlsSettings
+from engine.offload.settings import OffloadSettings
 from engine.ownership.load.settings import LoadBalanceSettings
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.placer import HashPlacer
@@ -108,6 +110,7 @@ class BrokerResources:
     network: Network
     ledgers: LedgerClient
     factory: ManagedLedgerFactory
+    offload: OffloadSettings
     groups: tuple[object, ...]
     """Groups of settings with Pulsar's names, as they were given to the process."""
 
@@ -376,6 +379,14 @@ class Running:
             find_ages=subscription_feed.find_ages,
         )
         self.dynamic = DynamicSettings(base.store, base.groups, self._apply_settings)
+        self.orphans = OrphanRemoval(
+            base.store,
+            base.factory.tiered,
+            base.offload,
+            base.node.cluster_name,
+            base.clock,
+            self.registration.leads,
+        )
         self.operations = AdminOperations(
             Collaborators(
                 store=base.store,
@@ -405,6 +416,8 @@ class Running:
                 coordinators=self.coordinators,
                 brokers=self.brokers,
                 losses=self.revocation.losses,
+                orphans=self.orphans,
+                offload=base.offload,
             )
         )
 

@@ -15,6 +15,7 @@ from engine.base.names import BundleName, TopicName
 from engine.base.tasks import TaskScope, contained
 from engine.broker.administration.metrics_page import Levels, LoadMetrics, metrics_page
 from engine.broker.administration.refusals import refusal_of
+from engine.broker.administration.tiers.offloader_metrics import offloader_families
 from engine.broker.connection.session import Session
 from engine.broker.running import BrokerResources, Running
 from engine.broker.settings import NodeSettings
@@ -118,6 +119,7 @@ class BrokerService:
         self._tasks.spawn("load reports", running.load_reporter.run())
         self._tasks.spawn("load balance", running.load_leader.run())
         self._tasks.spawn("splits of bundles", running.splitter.run())
+        self._tasks.spawn("orphans of tiered storage", running.orphans.run())
         self._log.info(
             "broker ready service=%s http=%s", self.record.service_url, self.record.web_url
         )
@@ -263,6 +265,12 @@ class BrokerService:
                 ),
                 of_process(base.clock),
                 running.coordinators,
+                offloader_families(
+                    base.factory.tiered.meters if base.factory.tiered is not None else {},
+                    running.identity.cluster,
+                    topics=node.expose_topic_level_metrics_in_prometheus,
+                    orphans=running.orphans.removed,
+                ),
             ),
         )
 

@@ -54,6 +54,7 @@ from engine.managed.writing.offloading import LedgerMover
 from engine.managed.writing.rolling import LedgerList
 from engine.managed.writing.stamps import Stamps
 from engine.metadata.store import Stat
+from engine.offload.offload_policy import OffloadPolicy
 
 __all__ = ["AppendSink", "InitialPosition", "ManagedLedger"]
 
@@ -545,6 +546,10 @@ class ManagedLedger:
         """Move all closed ledgers before that of ``before`` to tiered storage, in the background; see
         ``offload_status``. Raises OffloadError without a policy, OffloadRunningError."""
         self._mover.start(before)
+
+    @property
+    def offload_policy(self) -> OffloadPolicy | None:
+        return self._state.config.offload
 
     @property
     def offload_status(self) -> OffloadStatus:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.base.settings import count, size, text
+from engine.base.settings import count, number, size, text
 from engine.offload.bucket import DRIVERS, FILES, Bucket, driver_of
 from engine.offload.offload_policy import OffloadPolicy
 from engine.offload.tiered_storage import TierLimits
@@ -77,6 +77,12 @@ class OffloadSettings:
         8 * MIB,
         "bytes that are read ahead of a reader of tiered storage at most; it begins with 1 MiB and doubles",
         low=0,
+    )
+    managed_ledger_offload_price_per_gb_month: float = number(
+        0.0, "price of 10^9 bytes of tiered storage for a month, in any currency; 0: not shown"
+    )
+    bookie_storage_price_per_gb_month: float = number(
+        0.0, "price of 10^9 bytes on a bookie for a month, in the same currency; 0: not shown"
     )
     managed_ledger_offload_orphan_scan_interval_s: int = count(
         0,

@@ -67,6 +67,7 @@ def build_broker(
             network=network,
             ledgers=ledgers,
             factory=factory,
+            offload=offload,
             groups=(
                 *(settings.node, settings.tls, settings.data_path, settings.policies),
                 *(settings.transactions, settings.offload),

@@ -35,6 +35,9 @@ COMMANDS: dict[str, CommandEntry] = {
     "subscriptions": CommandEntry(
         "cluster.subscriptions", "List, create, delete and move subscriptions."
     ),
+    "tiers": CommandEntry(
+        "cluster.tiers", "Show and move ledgers between bookies and tiered storage."
+    ),
     "clients": CommandEntry("cluster.clients", "List, count and disconnect connected clients."),
     "copies": CommandEntry("changing.copies", "Copy, move and redrive messages between topics."),
     "changes": CommandEntry("changing.changes", "Confirm, stop and retry changes of many objects."),

@@ -46,6 +46,18 @@ class ConnectionsPage:
 
 
 @dataclass(frozen=True, slots=True)
+class ScanObjects:
+    """Scan of the buckets of tiered storage for objects older than ``age_s`` that no topic names, which ``remove``
+    deletes."""
+
+    remove: bool = False
+    age_s: int = 86_400
+
+    def __post_init__(self) -> None:
+        within("age_s", self.age_s, 3600, LONG_MAX)
+
+
+@dataclass(frozen=True, slots=True)
 class OnConnection:
     """Connection of a client. A broker counts from 1 after each start, so that ``since_ms`` is needed, too."""
 
@@ -71,6 +83,11 @@ class CloseConnection(OnConnection):
 CHECK_QUOTAS = Operation("check_quotas", NoArguments, NoneType, SUPERUSER)
 """Check of the backlog quotas of all loaded topics, and enforcement, which is also done periodically. Raises NotReady
 after the check if some topics could not be checked."""
+SCAN_OBJECTS = Operation("scan_objects", ScanObjects, JsonObject, SUPERUSER)
+"""``{"buckets": [{"bucket", "error", "objects", "bytes", "young": objects too new for a verdict, "foreign": of other
+clusters, "others": of other names, "orphans", "orphanBytes", "removed"}]}``; only ``bucket`` and ``error`` where a
+bucket cannot be scanned. Any broker answers. Raises Failed when a topic's record cannot be read: nothing is
+deleted."""
 REPLICATION = Operation("replication", NoArguments, JsonObject, SUPERUSER, reads=True)
 """Numbers of bookies that ledgers need: ``{"session_ms": number or null, "default": [ensemble, write quorum, ack
 quorum], "regions": [minimum, names], "topics": [[ensemble, write quorum, ack quorum, topics, namespaces]]}``.

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
 
-from engine.admin.api.arguments import JsonObject, MessagePosition, OnTopic
+from engine.admin.api.arguments import LONG_MAX, JsonObject, MessagePosition, OnTopic, within
 from engine.admin.api.rights import ADMIN, LOOKUP_TOPIC
 from engine.auth.actions import Action
 from engine.auth.rights import Right
@@ -62,6 +62,20 @@ class MoveLedgers(OnTopic):
     before: MessagePosition
 
 
+@dataclass(frozen=True, slots=True)
+class TierQuestion(OnTopic):
+    """Question where the ledgers of a topic are, and which would be moved with other thresholds than its own."""
+
+    threshold_bytes: int | None = None
+    threshold_s: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("threshold_bytes", "threshold_s"):
+            value = getattr(self, name)
+            if value is not None:
+                within(name, value, -1, LONG_MAX)
+
+
 def _source(args: CreateTopic) -> tuple[TopicName, ...]:
     source = source_of(args.properties)
     return () if source is None else (source,)
@@ -102,6 +116,13 @@ without tiered storage."""
 OFFLOAD_STATUS = Operation("offload_status", OnTopic, JsonObject, ADMIN, reads=True)
 """``{"status": "NOT_RUN" | "RUNNING" | "SUCCESS" | "ERROR", "lastError", "first": the first position that was not
 moved of those asked for, null while that is not known}``."""
+TIERS = Operation("tiers", TierQuestion, JsonObject, LOOKUP_TOPIC, reads=True)
+"""Places of the ledgers of a topic: ``{"at", "policy": {"store", "threshold_bytes", "threshold_s", "deletion_lag_s",
+"bookies_first"} or null without tiered storage, "bookies_price", "store_price": of a GB for a month, null without a
+setting, "state": {"status" as OFFLOAD_STATUS, "error", "trouble": its kind, "retry_ms": of the next attempt or null,
+"read_error": of the last read, "ledgers", "done_ledgers", "bytes", "done_bytes": progress}, "ledgers": [{"ledger_id",
+"entries", "bytes", "closed_ms", "tier": "bookies" | "both" | "store", "due", "moved_ms"}], "due_ledgers", "due_bytes":
+those that would be moved}``."""
 COMPACT = Operation("compact", OnTopic, NoneType, ADMIN)
 """Start of a compaction. Raises Conflict while one is running."""
 COMPACTION_STATUS = Operation("compaction_status", OnTopic, JsonObject, ADMIN, reads=True)

@@ -71,12 +71,14 @@ async def metrics_page(
     balance: LoadMetrics | None = None,
     process: str = "",
     coordinators: Coordinators | None = None,
+    offloader: Iterable[bytes] = (),
 ) -> AsyncIterator[bytes]:
     """Yield all families of this broker, in pieces.
 
     ``refused``: connections above the cap, by port. ``outcomes``: of the authentication of clients. ``stores``: whether
     each metadata store answers. ``balance``: numbers of load balance. ``process``: families of the process.
-    ``coordinators``: those of transactions; None where these are not enabled. Cancel-safe.
+    ``coordinators``: those of transactions; None where these are not enabled. ``offloader``: families of tiered
+    storage. Cancel-safe.
     """
     yield process.encode()
     yield b"".join(_broker(registry, sessions, identity, refused))
@@ -96,6 +98,8 @@ async def metrics_page(
     for piece in rows.written():
         yield piece
         await asyncio.sleep(0)
+    for piece in offloader:
+        yield piece
     if coordinators is not None:
         for piece in transaction_families(coordinators, identity.cluster):
             yield piece

@@ -39,9 +39,16 @@ from engine.managed.cursors.moves import Effect
 from engine.managed.errors import CursorNotFoundError, ManagedLedgerClosedError
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
-from engine.managed.stats import CursorStats, EntrySummary, ManagedLedgerStats, OffloadStatus
+from engine.managed.stats import (
+    CursorStats,
+    EntrySummary,
+    ManagedLedgerStats,
+    MoveProgress,
+    OffloadStatus,
+)
 from engine.managed.writing.appends import AppendSink
 from engine.managed.writing.ledger_holders import HeldSpan
+from engine.offload.offload_policy import OffloadPolicy
 
 A_CHANGE = "A change of a subscription"
 COMPACTION = "Compaction"
@@ -418,6 +425,18 @@ class EphemeralLog:
     @property
     def offload_status(self) -> OffloadStatus:
         return OffloadStatus()
+
+    @property
+    def offload_progress(self) -> MoveProgress:
+        return MoveProgress()
+
+    @property
+    def offload_read_error(self) -> str:
+        return ""
+
+    @property
+    def offload_policy(self) -> OffloadPolicy | None:
+        return None
 
     def on_fenced(self, callback: Callable[[], None], /) -> None:
         self._ended = (*self._ended, callback)

@@ -13,9 +13,16 @@ from engine.managed.cursors.last_change import LastChange
 from engine.managed.cursors.moves import Effect
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
-from engine.managed.stats import CursorStats, EntrySummary, ManagedLedgerStats, OffloadStatus
+from engine.managed.stats import (
+    CursorStats,
+    EntrySummary,
+    ManagedLedgerStats,
+    MoveProgress,
+    OffloadStatus,
+)
 from engine.managed.writing.appends import Appendable
 from engine.managed.writing.ledger_holders import HeldSpan
+from engine.offload.offload_policy import OffloadPolicy
 
 
 class SubscriptionCursor(CompactionCursor, DelayCursor, Protocol):
@@ -176,6 +183,15 @@ class AdministeredLog(Protocol):
 
     @property
     def offload_status(self) -> OffloadStatus: ...
+
+    @property
+    def offload_progress(self) -> MoveProgress: ...
+
+    @property
+    def offload_read_error(self) -> str: ...
+
+    @property
+    def offload_policy(self) -> OffloadPolicy | None: ...
 
     def on_fenced(self, callback: Callable[[], None], /) -> None: ...
 

@@ -1,21 +1,23 @@
 """Rules for which ledgers are moved to tiered storage, and which are then deleted from the bookies (U1). Pure."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from engine.base.ids import Position
 from engine.managed.positions import LedgerSpan
+from engine.managed.stats import LedgerInfo
 from engine.managed.stored.offloads import offload_of
 from engine.offload.offload_policy import OffloadPolicy
 
+Ledger = TypeVar("Ledger", LedgerSpan, LedgerInfo)
 
-def is_movable(ledger: LedgerSpan) -> bool:
+
+def is_movable(ledger: LedgerSpan | LedgerInfo) -> bool:
     """Return whether a ledger is closed, not empty, and has no complete copy."""
     return ledger.timestamp_ms > 0 and ledger.entries > 0 and not offload_of(ledger).complete
 
 
-def due_ledgers(
-    ledgers: Sequence[LedgerSpan], now_ms: int, policy: OffloadPolicy
-) -> list[LedgerSpan]:
+def due_ledgers(ledgers: Sequence[Ledger], now_ms: int, policy: OffloadPolicy) -> list[Ledger]:
     """Return the ledgers to be moved now, the oldest first: those behind the newest ``threshold_bytes``, counted with
     copied ones and without the open one, and those closed ``threshold_s`` ago."""
     due = []
@@ -32,7 +34,7 @@ def due_ledgers(
     return due[::-1]
 
 
-def ledgers_before(ledgers: Sequence[LedgerSpan], position: Position) -> list[LedgerSpan]:
+def ledgers_before(ledgers: Sequence[Ledger], position: Position) -> list[Ledger]:
     """Return the ledgers that a request moves, which are those before the one of ``position``."""
     return [
         ledger

@@ -77,16 +77,9 @@ class BlockCache:
             if task is None:
                 blocks += await _result(self._request(source, number, stop))
             else:
-                blocks.append(await self._joined(source, number, task))
+                # When that request fails, the next round makes it again.
+                await asyncio.wait([task])
         return blocks
-
-    async def _joined(
-        self, source: BlockSource, number: int, task: "asyncio.Task[list[ReadBlock]]"
-    ) -> ReadBlock:
-        """Wait for a request that another reader made, or make it again when that one failed."""
-        await asyncio.wait([task])
-        block = self._kept.get((source.key, number))
-        return block or (await _result(self._request(source, number, number + 1)))[0]
 
     def read_ahead(self, source: BlockSource, number: int, bytes_max: int) -> None:
         """Request the blocks from ``number`` on, as far as ``bytes_max`` and the budget allow.

@@ -1373,6 +1373,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/tiered-storage/orphans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description A scan of the buckets of tiered storage for objects that no topic names, which removes them on request. */
+        post: operations["scanOrphans"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/topics": {
         parameters: {
             query?: never;
@@ -1582,6 +1599,23 @@ export interface paths {
         get: operations["exportMessages"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/offload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Start of moving closed ledgers of a topic to tiered storage. */
+        post: operations["offloadTopic"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1916,6 +1950,23 @@ export interface paths {
          *     ``token``.
          */
         post: operations["terminateTopic"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/tiers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Where the ledgers of a topic are, and which would be moved to tiered storage. The topic is loaded for it. */
+        get: operations["getTopicTiers"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3210,6 +3261,23 @@ export interface components {
             /** @description bundles that no broker owns; a lookup of a topic in one assigns it */
             unowned: number;
             rows: components["schemas"]["BrokerWithBundles"][];
+        };
+        BucketScan: {
+            bucket: string;
+            /** @description why it could not be scanned */
+            error: string;
+            objects?: number;
+            bytes?: number;
+            /** @description objects too new for a verdict */
+            young?: number;
+            /** @description objects of other clusters */
+            foreign?: number;
+            /** @description objects of other names */
+            others?: number;
+            /** @description objects that no topic names */
+            orphans?: number;
+            orphan_bytes?: number;
+            removed?: boolean;
         };
         /** @description A change without further fields. */
         BundleChangeBodyRequest: {
@@ -5663,6 +5731,17 @@ export interface components {
          * @enum {string}
          */
         OfEnum: "topics" | "subscriptions" | "definitions";
+        OffloadAnswer: {
+            /** @description topics of which ledgers are moved now */
+            started: string[];
+        };
+        OffloadBodyRequest: {
+            /**
+             * @description of the newest closed ledgers that stay on bookies
+             * @default 0
+             */
+            keep_bytes: number;
+        };
         OneTimePassword: {
             /** @description for the next sign-in, which sets another */
             one_time_password: string;
@@ -5673,6 +5752,21 @@ export interface components {
          * @enum {string}
          */
         OpEnum: "above" | "below";
+        OrphansAnswer: {
+            buckets: components["schemas"]["BucketScan"][];
+        };
+        OrphansBodyRequest: {
+            /**
+             * @description delete them
+             * @default false
+             */
+            remove: boolean;
+            /**
+             * @description least age of an object
+             * @default 86400
+             */
+            age_s: number;
+        };
         OtherSetting: {
             name: string;
             stored: string;
@@ -7065,6 +7159,14 @@ export interface components {
              */
             unload: boolean;
         };
+        /**
+         * @description * `NOT_RUN` - NOT_RUN
+         *     * `RUNNING` - RUNNING
+         *     * `SUCCESS` - SUCCESS
+         *     * `ERROR` - ERROR
+         * @enum {string}
+         */
+        StatusEnum: "NOT_RUN" | "RUNNING" | "SUCCESS" | "ERROR";
         /** @description Topics that are not sent, or slowed down, for one cause. */
         StopCause: {
             /** @description code, as in the filter of a link's topics */
@@ -7231,6 +7333,93 @@ export interface components {
             accepted: boolean;
             /** @description why it was not accepted; empty: it was */
             error: string;
+        };
+        /**
+         * @description * `bookies` - bookies
+         *     * `both` - both
+         *     * `store` - store
+         * @enum {string}
+         */
+        TierEnum: "bookies" | "both" | "store";
+        TierLedger: {
+            /** @description the partition, of a partitioned topic */
+            topic: string;
+            ledger_id: number;
+            entries: number;
+            bytes: number;
+            /** @description 0: it accepts entries */
+            closed_ms: number;
+            tier: components["schemas"]["TierEnum"];
+            /** @description would be moved now */
+            due: boolean;
+            /** @description 0: never */
+            moved_ms: number;
+        };
+        TierPolicy: {
+            /** @description driver and bucket */
+            store: string;
+            /** @description that stay on bookies; -1: no limit */
+            threshold_bytes: number;
+            /** @description age from which ledgers are moved; -1: never */
+            threshold_s: number;
+            /** @description for which a moved ledger stays on bookies; -1: ever */
+            deletion_lag_s: number;
+            /** @description what both have is read from bookies */
+            bookies_first: boolean;
+        };
+        TierPreview: {
+            /** @description that would be moved */
+            ledgers: number;
+            bytes: number;
+            /**
+             * Format: double
+             * @description of these a month on bookies, all copies
+             */
+            bookies_cost: number | null;
+            /**
+             * Format: double
+             * @description of these a month in tiered storage
+             */
+            store_cost: number | null;
+        };
+        TierState: {
+            /** @description the partition, of a partitioned topic */
+            topic: string;
+            status: components["schemas"]["StatusEnum"];
+            /** @description why ledgers could not be moved */
+            error: string;
+            /** @description its kind: away, slow, forbidden, full, … */
+            trouble: string;
+            /** @description time of the next attempt */
+            retry_ms: number | null;
+            /** @description why the last read failed */
+            read_error: string;
+            /** @description to be moved */
+            ledgers: number;
+            done_ledgers: number;
+            /** @description to be moved */
+            bytes: number;
+            done_bytes: number;
+        };
+        TierSum: {
+            tier: components["schemas"]["TierEnum"];
+            ledgers: number;
+            /** @description counted once */
+            bytes: number;
+        };
+        TiersAnswer: {
+            at: number;
+            /** @description null: no tiered storage */
+            policy: components["schemas"]["TierPolicy"] | null;
+            states: components["schemas"]["TierState"][];
+            sums: components["schemas"]["TierSum"][];
+            preview: components["schemas"]["TierPreview"];
+            /** @description of each entry on bookies */
+            copies: number;
+            /** @description ledgers in all */
+            count: number;
+            /** @description oldest first, at most 500 of each partition */
+            ledgers: components["schemas"]["TierLedger"][];
         };
         Times: {
             to: number;
@@ -13310,6 +13499,64 @@ export interface operations {
             };
         };
     };
+    scanOrphans: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["OrphansBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrphansAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
     listTopics: {
         parameters: {
             query?: {
@@ -14365,6 +14612,93 @@ export interface operations {
                 };
             };
             405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    offloadTopic: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["OffloadBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OffloadAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -16104,6 +16438,86 @@ export interface operations {
                 };
             };
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getTopicTiers: {
+        parameters: {
+            query?: {
+                /** @description bytes that would stay on bookies; -1: no limit */
+                threshold_bytes?: number;
+                /** @description age from which ledgers would be moved; -1: never */
+                threshold_s?: number;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TiersAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -21,6 +21,7 @@ from engine.offload.tiered_storage import TieredStorage, TierLimits
 from tests.sim.kit.cluster import Machine
 from tests.sim.kit.scenario import Run
 from tests.sim.managed.hosts import ManagedHost, Owner
+from tests.sim.managed.record import CURSORS
 from tests.sim.managed.workload import ManagedLedgers, ManagedWorkload
 from tests.sim.offloading.copies import Copies
 from tests.sim.offloading.object_world import LATE_MAX_S, ObjectWorld, SimStores, draw_troubles
@@ -155,7 +156,17 @@ class OffloadingWorkload(ManagedWorkload):
         await self._audit(machine, client)
 
     async def _settle(self, owner: Owner) -> None:
-        """Wait until the ledgers that the policy wants moved are moved, and those of the past deleted."""
+        """Wait until the ledgers that the policy wants moved are moved; then let unused cursors hold none any more."""
+        await self._wait_for_moves(owner)
+        ledger, record = owner.ledger, self.record
+        for name in sorted(ledger.cursors.keys() - {*CURSORS, "all"}):
+            record.made.setdefault(owner.topic, set()).discard(name)
+            record.deleted.setdefault(owner.topic, set()).add(name)
+            await ledger.delete_cursor(name)
+        await ledger.delete_cursor("all")
+        await ledger.trim()
+
+    async def _wait_for_moves(self, owner: Owner) -> None:
         policy = self.plan.config.offload
         assert policy is not None
         ledger = owner.ledger

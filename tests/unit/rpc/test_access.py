@@ -46,7 +46,7 @@ TABLE = {
         broker_metrics bundle_cuts change_setting check_quotas close_connection connection connections drain_broker
         drain_plan dynamic_settings end_drain link_rows live_settings load_balance load_report owned_bundles
         prepare_bundle replication runtime_settings
-        split_bundle subscription_rows take_bundle topic_rows topics_at_rest topics_stats transfer_bundle
+        scan_objects split_bundle subscription_rows take_bundle topic_rows topics_at_rest topics_stats transfer_bundle
         unload_bundle abort_transaction coordinator_log_stats slow_transactions transaction_metadata
         drain_worker function_metrics held_log held_metrics held_state held_stats held_status put_held_state
         rebalance_workers restart_held worker_assignments worker_cluster worker_drain worker_leader worker_metrics
@@ -67,7 +67,7 @@ TABLE = {
     "tenant admin of namespace": "namespace_policies topics_with_policy",
     "lookup of topic": """
         find_schema held_ledgers holdings internal_info internal_stats lookup partitions_to_use schema schema_metadata
-        schema_page schemas stored_schemas coordinator_stats transaction_buffer_stats
+        schema_page schemas stored_schemas tiers coordinator_stats transaction_buffer_stats
         transaction_in_buffer topic_policies topic_properties topic_stats
     """,
     "lookup of namespace, superuser": "topics",

@@ -24,6 +24,8 @@ from engine.broker.administration.operations.topics import TopicOperations
 from engine.broker.administration.operations.traces import TraceOperations
 from engine.broker.administration.operations.transactions import TransactionOperations
 from engine.broker.administration.subscription_feed import SubscriptionFeed
+from engine.broker.administration.tiers.orphan_removal import OrphanRemoval
+from engine.broker.administration.tiers.tier_operations import TierOperations
 from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.connection.sessions import Sessions
 from engine.broker.control.assignment import BundleAssignment
@@ -44,6 +46,7 @@ from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import LedgerConfig
 from engine.managed.stored.resting import RestingLogs
 from engine.metadata.store import MetadataStore
+from engine.offload.settings import OffloadSettings
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import BrokerRecord
 from engine.packages.package_handlers import PackageOperations
@@ -86,6 +89,8 @@ class Collaborators:
     brokers: AdminClient
     """Client of the other brokers' operations."""
     losses: Callable[[ChangedRecords], Awaitable[JsonObject]]
+    orphans: OrphanRemoval
+    offload: OffloadSettings
 
 
 class AdminOperations:
@@ -132,6 +137,7 @@ class AdminOperations:
         self.settings = SettingOperations(parts.dynamic)
         self.transactions = TransactionOperations(owned, parts.coordinators, store, clock)
         self.packages = PackageOperations(parts.packages)
+        self.tiers = TierOperations(owned, parts.orphans, parts.offload, clock)
         self._losses = dict([bind(LOSSES, parts.losses)])
 
     @property
@@ -139,6 +145,7 @@ class AdminOperations:
         """The handlers of all operations."""
         return (
             self.topics.handlers
+            | self.tiers.handlers
             | self.statistics.handlers
             | self.rows.handlers
             | self.subscriptions.handlers

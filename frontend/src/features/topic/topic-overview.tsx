@@ -21,6 +21,7 @@ import { Empty } from "../../ui/states";
 import { HeldSpace } from "./held-space";
 import { numbers } from "./partition-numbers";
 import { Since } from "./since";
+import { TopicTiers } from "./topic-tiers";
 
 const COLUMNS = ["msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out", "backlog"];
 
@@ -31,7 +32,12 @@ export function TopicOverview() {
   return (
     <>
       <Content cluster={id.cluster} topic={topic} />
-      {id.domain === "persistent" && <HeldSpace id={id} />}
+      {id.domain === "persistent" && (
+        <>
+          <HeldSpace id={id} />
+          <TopicTiers id={id} />
+        </>
+      )}
     </>
   );
 }

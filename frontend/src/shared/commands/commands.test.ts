@@ -37,6 +37,7 @@ const ARGUMENTS: Record<string, unknown[]> = {
   createTopic: [at, { partitions: 3, properties: {} }],
   deleteTopic: [at, { partitions: 3 }],
   addPartitions: [at, { partitions: 8 }],
+  offloadTopic: [at, { keep_bytes: 1000, before: 42 }],
   setTopicProperties: [at, { value: { a: "1" }, expected: { b: "2" } }],
   setNamespacePolicy: [
     { tenant: "shop", namespace: "orders" },

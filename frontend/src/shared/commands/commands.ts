@@ -340,6 +340,16 @@ export const COMMANDS = {
     pulsarctl: line("pulsarctl", "topics", "unload", nameOf(at)),
     pulsarAdmin: line("pulsar-admin", "topics", "unload", nameOf(at)),
   }),
+  /** Pulsar's REST interface takes the position before which all closed ledgers are moved. */
+  offloadTopic: (
+    at: TopicPath,
+    { keep_bytes: keep, before }: { keep_bytes: number; before: number },
+  ): Commands => ({
+    curl: curl("PUT", `${restOf(at)}/offload`, { ledgerId: before, entryId: 0, partitionIndex: -1 }),
+    pulsarctl: line("pulsarctl", "topics", "offload", nameOf(at), String(keep)),
+    pulsarAdmin: line("pulsar-admin", "topics", "offload", "--size-threshold", String(keep), nameOf(at)),
+  }),
+  scanOrphans: onlyHere,
   addPartitions: (at: TopicPath, { partitions }: { partitions: number }): Commands => ({
     curl: curl("POST", `${restOf(at)}/partitions`, partitions),
     pulsarctl: line("pulsarctl", "topics", "update", nameOf(at), String(partitions)),

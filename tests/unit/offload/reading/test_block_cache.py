@@ -88,6 +88,22 @@ async def test_a_request_that_fails_is_made_again_by_those_who_waited_for_it() -
     assert cache.under_way_bytes == 0
 
 
+async def test_all_who_wait_for_a_failing_request_learn_of_it() -> None:
+    cache, blocks = BlockCache(8 * SIZE, 0), Blocks()
+
+    def failing(number: int) -> None:
+        raise ObjectStoreError("away")
+
+    blocks.before = failing
+    results = await asyncio.gather(
+        *(numbers(cache, blocks, 0, 2) for _ in range(3)), return_exceptions=True
+    )
+    assert [type(result) for result in results] == [ObjectStoreError] * 3
+    assert cache.under_way_bytes == 0
+    blocks.before = lambda number: None
+    assert await numbers(cache, blocks, 0, 2) == [0, 1]
+
+
 async def test_a_reader_that_is_cancelled_leaves_the_request_to_the_others() -> None:
     cache, blocks = BlockCache(8 * SIZE, 0), Blocks()
     others = [asyncio.ensure_future(numbers(cache, blocks, 0, 1)) for _ in range(2)]
