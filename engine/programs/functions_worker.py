@@ -11,6 +11,7 @@ from engine.base.entropy import Entropy
 from engine.functions.packages.package_client import PackageClient
 from engine.functions.packages.package_files import PackageFetcher, UploadedPackages
 from engine.functions.runtime.runtime_kinds import runtime_of
+from engine.functions.worker.running.output_deduplication import OutputDeduplication
 from engine.functions.worker.running.preparing import Preparation
 from engine.functions.worker.settings import PROGRAM, WorkerProgramSettings
 from engine.functions.worker.worker_service import FunctionsWorker, WorkerResources
@@ -73,6 +74,7 @@ def build_functions_worker(
                 ),
                 service_url,
                 {"cluster": instance.cluster_name, "worker_id": own_id},
+                OutputDeduplication(brokers),
             ),
             brokers=brokers,
             removals=(UploadedPackages(packages).remove_of,),

@@ -34,13 +34,14 @@ class FetchPackage(Protocol):
 @dataclass(frozen=True, slots=True)
 class Preparation:
     """Preparation of this worker's instances below ``folder``. ``service_urls`` returns the brokers' URLs; ``common``
-    are further fields of every InstanceSpec."""
+    are further fields of every InstanceSpec; ``topics`` prepares the topics of a function."""
 
     folder: Path
     lane: Lane
     fetch: FetchPackage
     service_urls: Callable[[], Awaitable[str]]
     common: Mapping[str, Any] = field(default_factory=dict)
+    topics: Callable[[pb.FunctionDetails], Awaitable[None]] | None = None
 
     async def clear(self) -> None:
         """Remove what an earlier process of this worker has left. Raises OSError."""
@@ -54,12 +55,14 @@ class Preparation:
     async def __call__(self, assignment: pb.Assignment) -> AsyncIterator[InstanceSpec]:
         """Yield the specification of an instance, fetched; remove its code behind it.
 
-        Raises UnusablePackageError, what ``fetch`` and ``service_urls`` raise, OSError.
+        Raises UnusablePackageError, what ``fetch``, ``service_urls`` and ``topics`` raise, OSError.
         """
         instance = assignment.instance
         metadata = instance.functionMetaData
         folder = self.folder / quote(key_of(assignment), safe="")
         code = folder / "code"
+        if self.topics is not None:
+            await self.topics(metadata.functionDetails)
         await self.lane.run(partial(_make_empty, code))
         try:
             yield InstanceSpec(
