@@ -27,6 +27,7 @@ MAY: dict[str, set[str]] = {
     "produce or consume": {PRODUCER, CONSUMER, *ADMINS},
     "consume (namespace)": {CONSUMER, *ADMINS},
     "produce or consume (namespace)": {PRODUCER, CONSUMER, *ADMINS},
+    **dict.fromkeys(("packages", "functions", "sources", "sinks"), ADMINS),
 }
 """Callers with what Apache calls a need; the producer and the consumer have a grant on the namespace."""
 

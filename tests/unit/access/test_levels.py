@@ -85,6 +85,12 @@ OPERATOR_REST = {
     "SkipResource",
     "SubscriptionResource",
     "TopicUnloadResource",
+    "FunctionTriggerResource",
+    *(
+        f"{component}{action}Resource"
+        for component in ("Function", "Source", "Sink")
+        for action in ("Start", "Stop", "Restart")
+    ),
 }
 """Views of REST with a change that the level operate allows."""
 

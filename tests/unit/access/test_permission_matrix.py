@@ -46,6 +46,7 @@ WORDS: dict[str, str] = {
     "consume of topic": "consume",
     "consume of subscription": "consume",
     "consume of namespace": "consume (namespace)",
+    **{f"{name} of namespace": name for name in ("packages", "functions", "sources", "sinks")},
 }
 """Needs by the words of the console's table."""
 PLACE = {"cluster": CLUSTER, "domain": "persistent", "tenant": "t", "namespace": "n", "topic": "p"}

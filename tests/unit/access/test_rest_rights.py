@@ -34,6 +34,10 @@ NEEDS: dict[tuple[Action, Any], str] = {
     (Action.CONSUME, TopicName): "consume",
     (Action.CONSUME, SubscriptionName): "consume",
     (Action.CONSUME, NamespaceName): "consume (namespace)",
+    (Action.PACKAGES, NamespaceName): "packages",
+    (Action.FUNCTIONS, NamespaceName): "functions",
+    (Action.SOURCES, NamespaceName): "sources",
+    (Action.SINKS, NamespaceName): "sinks",
 }
 _TRANSACTIONS = "/admin/v3/transactions"
 _TOPIC = "{tenant}/{namespace}/{topic}"
@@ -109,6 +113,24 @@ NOT_LISTED = {
     },
 }
 """Needs stated for paths that are missing in the list of Apache's needs."""
+
+
+def needs_of_components() -> dict[tuple[str, str], str]:
+    """Return the needs of the calls of functions, sources and sinks, by Apache's own documents: the list has none."""
+    needs = {("GET", "/admin/v3/packages/{type}/{tenant}/{namespace}"): "packages"}
+    for method, path, view in all_rows():
+        tree = path.split("/")[3] if path.startswith("/admin/v3/") else ""
+        if not hasattr(view, "component") or not tree:
+            continue
+        need = f"{tree.removesuffix('s')}s"
+        if tree + "/builtins" in path or "/builtin" in path or path.endswith("/connectors"):
+            need = "authenticated only"
+        if "/reload" in path or path.endswith(("functions/upload", "functions/download")):
+            need = "superuser"
+        needs[method, path] = need
+    return needs
+
+
 OLDER = ("/admin/v2/", "/admin/v3/", "/lookup/v2/topic/", "/topics/", "/metrics", "/status.html")
 """Prefixes of paths that are no older form of another path. An older form has the same view."""
 Row = tuple[str, str, type[AdminResource]]
@@ -185,6 +207,7 @@ def test_older_forms_of_paths_have_the_view_of_the_newer_one() -> None:
     } == {"tenant admin"}
 
 
+NOT_LISTED |= needs_of_components()
 VALUES = {"tenant": "t", "namespace": "n", "topic": "p", "subName": "s", "domain": "persistent"}
 
 

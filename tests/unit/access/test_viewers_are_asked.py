@@ -105,6 +105,14 @@ VIEWS_OF_ALL = {
     "EnvironmentView": "names of clusters, and the address for clients",
     "HealthView": "states of the instance's parts, which name nothing of a tenant",
     "ViewsView": "the caller's own saved views",
+    **dict.fromkeys(
+        (
+            *("FunctionConnectorsResource", "SourceConnectorsResource", "SinkConnectorsResource"),
+            *("SourceConfigDefinitionResource", "SinkConfigDefinitionResource"),
+            "FunctionBuiltInFunctionsResource",
+        ),
+        "the connectors that are built in",
+    ),
     "AnalysesView": "the analyses that exist",
     "SparkView": "whether the machine has Spark",
     **dict.fromkeys(
@@ -147,6 +155,14 @@ ABOUT_NAMESPACE = frozenset(
         *("NamespaceGrantsResource", "NamespacePropertiesResource", "NamespacePropertyResource"),
         *("NamespaceQuotasResource", "NamespaceResource", "NamespaceResourceGroupResource"),
         "SubscriptionGrantsResource",
+        *("PackageNamesResource", "PackageVersionsResource", "PackageVersionResource"),
+        "PackageMetadataResource",
+        *(
+            f"{component}{view}Resource"
+            for component in ("Function", "Source", "Sink")
+            for view in ("Names", "ComponentConfig", "Status")
+        ),
+        *("FunctionStatsResource", "FunctionStateResource", "FunctionCodeResource"),
     }
 )
 """Views about the namespace that the path names, which is judged; they name no other, and list no topics."""
