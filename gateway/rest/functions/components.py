@@ -15,13 +15,13 @@ from engine.base.errors import (
     NotReady,
     PreconditionFailed,
 )
-from engine.base.names import NamespaceName
+from engine.base.names import NamespaceName, TopicName
 from engine.functions.definitions.configs import config_of
 from engine.functions.definitions.functions_pb2 import FunctionMetaData
 from engine.functions.packages.package_client import PackageClient
 from engine.functions.ports import Component, OnComponents, OnFunction, OnInstances
 from engine.packages.package_name import PackageName
-from gateway.http.auth.access import RefusedAsError
+from gateway.http.auth.access import AccessRefusedError, RefusedAsError, authorize
 from gateway.http.bodies import flag, json_answer, json_body, no_content, whole_number
 from gateway.http.multipart import is_form
 from gateway.rest.base import AdminResource
@@ -212,6 +212,7 @@ class TriggerResource(ComponentResource):
         if len(data.content) > TRIGGER_BYTES_MAX:
             raise InvalidField(data.name, f"must have at most {TRIGGER_BYTES_MAX} bytes")
         name, content = topic.text.strip() if topic is not None else "", bytes(data.content)
+        await self.check_publishing(function, name)
         try:
             output = await self.work(
                 lambda engine: engine.functions.trigger(function, name, content)
@@ -224,6 +225,25 @@ class TriggerResource(ComponentResource):
             raise
         # Apache sends the output as it is, under the type of JSON.
         return HttpResponse(output, content_type="application/json")
+
+    async def check_publishing(self, function: OnFunction, topic: str) -> None:
+        """Check that the caller may publish to the function's input itself. Raises AccessRefusedError, NotFound,
+        InvalidRequest."""
+        metadata: FunctionMetaData = await self.work(lambda e: e.functions.metadata(function))
+        try:
+            named = [TopicName.parse(topic)] if topic else []
+            topics = named or [
+                TopicName.parse(name)
+                for name, spec in metadata.functionDetails.source.inputSpecs.items()
+                if not spec.isRegexPattern
+            ]
+        except InvalidNameError as error:
+            raise InvalidRequest("Function in trigger function has unidentified topic") from error
+        right: Right[Any] = Right(Action.PRODUCE, TopicName, lambda call: tuple(topics))
+        try:
+            await authorize((right,), self, self.identity, self.cluster)
+        except AccessRefusedError as error:
+            raise RefusedAsError(401, "Client is not authorized to perform operation") from error
 
 
 class StateResource(ComponentResource):
