@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 LOOK_S = 30.0
 """Seconds after which a request to drain is read again, should a notification have been lost."""
 SILENT_S = 600.0
-"""A worker that has not looked for marked ledgers for this long is reported as not ready."""
+"""A worker that has neither looked for marked ledgers nor copied for this long is reported as not ready."""
 
 
 class Repairing:
@@ -148,8 +148,10 @@ class Repairing:
 
     def why_not_ready(self) -> str | None:
         """Return why the worker does not work; None when it does."""
-        silent_s = asyncio.get_running_loop().time() - self.recovery.worker.looked_at
-        return f"the worker has not looked for {silent_s:.0f} s" if silent_s > SILENT_S else None
+        # While all its hands copy large ledgers it does not look for others.
+        active_at = max(self.recovery.worker.looked_at, self.recovery.repair.counts.progressed_at)
+        silent_s = asyncio.get_running_loop().time() - active_at
+        return f"the worker has done nothing for {silent_s:.0f} s" if silent_s > SILENT_S else None
 
     async def _metrics(self) -> AsyncIterator[bytes]:
         yield "".join(self.recovery.families()).encode()

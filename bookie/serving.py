@@ -56,24 +56,10 @@ class Serving:
             group_bytes_max=settings.journal_buffered_writes_threshold,
             group_entries_max=settings.journal_buffered_entries_threshold,
         )
-        stored = StoredEntries(
-            storage.entries,
-            storage.reader,
-            self._damaged,
-            settings.read_ahead_cache_batch_bytes_size,
-        )
+        ahead = settings.read_ahead_cache_batch_bytes_size
+        stored = StoredEntries(storage.entries, storage.reader, self._damaged, ahead)
         self.reads = ReadQueue(stored, read_lane, failed)
-        self.checkpointer = Checkpointer(
-            ledgers=storage.ledgers,
-            journal=self.journal,
-            writer=storage.journal,
-            flusher=storage.flusher,
-            lane=flush_lane,
-            interval_s=settings.flush_interval_s,
-            on_flushed=self._flushed,
-            on_full=self._disk_full,
-            spares=lambda: not mode.read_only,
-        )
+        self.checkpointer = self._make_checkpointer(settings.flush_interval_s, flush_lane)
         self.disks = Disks(
             disk,
             read_lane,
@@ -105,13 +91,32 @@ class Serving:
             clock=clock,
             instance_id=instance_id,
         )
-        self.requests = Requests(
+        self.requests = self._make_requests(settings, clock, read_lane)
+        self._logs_lost([log_id for log_id in storage.entries.usage if log_id not in storage.logs])
+        metrics.gauges |= self._gauges() | self.scrubber.gauges()
+        metrics.counters |= self._counters() | self.scrubber.counters()
+
+    def _make_checkpointer(self, interval_s: float, flush_lane: Lane) -> Checkpointer:
+        return Checkpointer(
+            ledgers=self.storage.ledgers,
+            journal=self.journal,
+            writer=self.storage.journal,
+            flusher=self.storage.flusher,
+            lane=flush_lane,
+            interval_s=interval_s,
+            on_flushed=self._flushed,
+            on_full=self._disk_full,
+            spares=lambda: not self._mode.read_only,
+        )
+
+    def _make_requests(self, settings: BookieSettings, clock: Clock, read_lane: Lane) -> Requests:
+        return Requests(
             settings,
-            storage.ledgers,
+            self.storage.ledgers,
             self.journal,
             self.reads,
-            mode,
-            metrics,
+            self._mode,
+            self._metrics,
             clock,
             on_cache_full=self.checkpointer.request,
             on_group=self.checkpointer.journal_grew,
@@ -120,9 +125,6 @@ class Serving:
             space=lambda: self.disks.space[::-1],
             blocks=lambda ledger_id: read_lane.run(partial(self._held, ledger_id)),
         )
-        self._logs_lost([log_id for log_id in storage.entries.usage if log_id not in storage.logs])
-        metrics.gauges |= self._gauges() | self.scrubber.gauges()
-        metrics.counters |= self._counters() | self.scrubber.counters()
 
     def start(self, tasks: TaskScope) -> None:
         """Start the periodic tasks."""

@@ -30,19 +30,25 @@ Ranges = list[tuple[int, int]]
 @dataclass(slots=True)
 class LedgerFindings:
     """The result of a check. ``lost``: by the first entry of a segment the positions that must be copied to; only
-    segments whose end is settled (I34). ``absent``: those of them whose bookie does not serve. ``open_lost``: the last
-    segment of a ledger that is not closed has such a position. ``sound``: members that proved to hold the last segment
-    of such a ledger from its first entry on."""
+    segments whose end is settled (I34). ``open_lost``: the last segment of a ledger that is not closed has such a
+    position. ``unknown``: a member did not answer. ``waited``: a member is away that is not counted as lost yet.
+    ``sound``: members that proved to hold the last segment of such a ledger from its first entry on."""
 
     lost: dict[int, tuple[int, ...]] = field(default_factory=dict)
     open_lost: bool = False
     unknown: bool = False
+    waited: bool = False
     sound: dict[str, None] = field(default_factory=dict)
 
     @property
     def whole(self) -> bool:
         """True when every member is known to hold what it should."""
-        return not self.lost and not self.open_lost and not self.unknown
+        return not (self.lost or self.open_lost or self.unknown or self.waited)
+
+    @property
+    def waits(self) -> bool:
+        """True when nothing is to be done before a bookie that is away returns, or is counted as lost."""
+        return self.waited and not (self.lost or self.open_lost or self.unknown)
 
 
 def ends(metadata: LedgerMetadata) -> list[tuple[int, int]]:
@@ -98,24 +104,33 @@ def fewest_copies(ranges: Sequence[Ranges], first: int, last: int, write_quorum:
 
 
 async def check(
-    access: LedgerAccess, metadata: LedgerMetadata, lost: Collection[str]
+    access: LedgerAccess,
+    metadata: LedgerMetadata,
+    lost: Collection[str],
+    named: Collection[str] | None = None,
 ) -> LedgerFindings:
-    """Check a ledger. Members in ``lost``, and those that are not registered, count as lost without being asked.
+    """Check a ledger. Members in ``lost`` count as lost without being asked, and so do those that are not registered;
+    with ``named`` only those of them in it: the others may return in time (I43).
 
     The registrations must be loaded. Cancel-safe.
     """
     findings = LedgerFindings()
     registered = access.bookies.registrations
-    serving = {
-        bookie for bookie in (*registered.writable, *registered.read_only) if bookie not in lost
-    }
+    known = {*registered.writable, *registered.read_only}
+    serving = {bookie for bookie in known if bookie not in lost}
     members = {bookie: None for segment in metadata.segments for bookie in segment.bookies}
+    waited: set[str] = set()
+    if named is not None:
+        waited = {b for b in members if b not in known and b not in named and b not in lost}
+    findings.waited = bool(waited)
     held = await holdings(access, metadata, [bookie for bookie in members if bookie in serving])
     size, write_quorum = metadata.ensemble_size, metadata.write_quorum
     settled = ends(metadata)
     for (first, last), segment in zip(settled, metadata.segments, strict=False):
         positions = []
         for position, bookie in enumerate(segment.bookies):
+            if bookie in waited:
+                continue
             if bookie not in serving:
                 positions.append(position)
                 continue
@@ -129,6 +144,8 @@ async def check(
         if positions:
             findings.lost[segment.first] = tuple(positions)
     if len(settled) < len(metadata.segments):
+        if any(b not in serving and b not in waited for b in metadata.segments[-1].bookies):
+            findings.open_lost = True
         await _check_open_end(access, metadata, serving, held, findings)
     return findings
 
@@ -145,8 +162,6 @@ async def _check_open_end(
     Only the first entry of each member counts: later ones may be on their way from the writer.
     """
     segment = metadata.segments[-1]
-    if any(bookie not in serving for bookie in segment.bookies):
-        findings.open_lost = True
     digest = Digest(metadata.digest or DigestType.CRC32, access.password)
     try:
         confirmed = (await read_tail(access, metadata, digest)).confirmed

@@ -49,13 +49,13 @@ class LedgerRepair:
         self.ledgers_recovered = 0
 
     async def examine(
-        self, ledger_id: int, lost: Collection[str] = ()
+        self, ledger_id: int, lost: Collection[str] = (), named: Collection[str] | None = None
     ) -> tuple[LedgerMetadata, LedgerFindings]:
-        """Read and check a ledger. Raises NoSuchLedgerError, the store's errors."""
+        """Read and check a ledger, as ``check`` does. Raises NoSuchLedgerError, the store's errors."""
         await self._client.bookies.registrations.load()
         metadata = await self._client.metadata(ledger_id)
         return metadata, await check(
-            self._client.access(ledger_id, metadata.password or b""), metadata, lost
+            self._client.access(ledger_id, metadata.password or b""), metadata, lost, named
         )
 
     async def copy(

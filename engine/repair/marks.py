@@ -185,6 +185,15 @@ class RepairRecords:
             return None
         return decode_mark(ledger_id, value, stat.version)
 
+    async def lost_bookies(self, ledger_id: int) -> tuple[str, ...]:
+        """Return the bookies that a ledger's mark names; none without a mark, or where it cannot be read."""
+        try:
+            mark = await self.read(ledger_id)
+        except MarkFormatError as error:
+            log.warning("a damaged mark is listed without bookies reason=%s", error)
+            mark = None
+        return () if mark is None else mark.bookies
+
     async def remove(self, mark: LedgerMark) -> bool:
         """Remove a mark and the parents that become empty; return False when the ledger was marked anew since ``mark``
         was read (I35)."""

@@ -23,7 +23,7 @@ ON_THE_WAY = 2
 
 
 class CopyCounts:
-    """Entries and bytes that the copies of a process have read and written."""
+    """Entries and bytes that the copies of a process have read and written. Make it inside a running event loop."""
 
     def __init__(self) -> None:
         self.entries_read = 0
@@ -31,6 +31,8 @@ class CopyCounts:
         self.entries_written = 0
         self.bytes_written = 0
         self.unreadable = 0
+        self.progressed_at = asyncio.get_running_loop().time()
+        """Time of the last batch that was read, in the loop's time."""
 
 
 class SegmentCopy:
@@ -90,6 +92,7 @@ class SegmentCopy:
         return holds(position, entry, metadata.ensemble_size, metadata.write_quorum)
 
     async def _send(self, run: Slice, writes: "_Writes") -> None:
+        self._counts.progressed_at = asyncio.get_running_loop().time()
         self._counts.entries_read += run.count
         self._counts.bytes_read += run.size
         for position, bookie in self._targets.items():

@@ -158,7 +158,7 @@ class ReplicationWorker:
             return
         try:
             away = await draining(self._store)  # (I49)
-            metadata, findings = await self._repair.examine(ledger_id, away)
+            metadata, findings = await self._repair.examine(ledger_id, away, mark.bookies)
             short: NotEnoughBookiesError | None = None
             if findings.lost:
                 try:
@@ -175,10 +175,10 @@ class ReplicationWorker:
                     return
                 await self._repair.recover(ledger_id, metadata)
             if findings.lost or findings.open_lost:
-                metadata, findings = await self._repair.examine(ledger_id, away)
+                metadata, findings = await self._repair.examine(ledger_id, away, mark.bookies)
                 if findings.lost and not findings.open_lost:
                     await self._repair.copy(ledger_id, metadata, findings, away)
-                    _, findings = await self._repair.examine(ledger_id, away)
+                    _, findings = await self._repair.examine(ledger_id, away, mark.bookies)
             if (
                 findings.whole
                 and self._settings.repaired_placement_policy_not_adhering_bookie_enabled
@@ -187,10 +187,17 @@ class ReplicationWorker:
         except NoSuchLedgerError:
             await self._finish(mark)  # deleted: nothing is left to repair
             return
-        if not findings.whole:
+        if findings.waits:
+            self._wait(ledger_id)
+        elif not findings.whole:
             self._failed(ledger_id, None)
-            return
-        await self._finish(mark)
+        else:
+            await self._finish(mark)
+
+    def _wait(self, ledger_id: int) -> None:
+        """Keep the lock for a moment: a bookie is away that an audit has not named yet."""
+        pause = self._settings.lock_release_of_failed_ledger_grace_period_s / 2**STEPS
+        self._held[ledger_id] = _Held(self._loop.time() + pause, None)
 
     async def _place(self, ledger_id: int, metadata: LedgerMetadata) -> None:
         """Move copies of a whole ledger that are in too few racks or regions (I50)."""

@@ -102,8 +102,7 @@ async def switch(tool: BookieTool, given: argparse.Namespace) -> int:
 async def list_marked(tool: BookieTool, given: argparse.Namespace) -> int:
     records, count = tool.recovery.records, 0
     async for ledger_id in records.marked():
-        mark = await records.read(ledger_id)
-        bookies = () if mark is None else mark.bookies
+        bookies = await records.lost_bookies(ledger_id)
         if given.missing_replica and given.missing_replica not in bookies:
             continue
         worker = await records.worker(ledger_id)

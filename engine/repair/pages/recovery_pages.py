@@ -84,8 +84,9 @@ class AutoRecoveryPages:
         named = query.get("printmissingreplica", ["false"])[-1].lower() == "true"
         listed: dict[int, list[str]] = {}
         async for ledger_id in self._records.marked():
-            mark = await self._records.read(ledger_id) if named or missing or other else None
-            bookies = [] if mark is None else list(mark.bookies)
+            bookies: list[str] = []
+            if named or missing or other:
+                bookies = list(await self._records.lost_bookies(ledger_id))
             if (missing and missing not in bookies) or (other and other in bookies):
                 continue
             listed[ledger_id] = bookies

@@ -176,6 +176,37 @@ async def test_intact_copies_of_a_marked_ledger_stay_where_they_are(start_cluste
     await stopped(recovery)
 
 
+async def test_a_repair_waits_for_bookies_that_its_mark_does_not_name(
+    start_cluster: Start,
+) -> None:
+    cluster = await start_cluster(5)
+    ledger = await cluster.written(entries=40)
+    lost, away, other = sorted(await members(cluster, ledger))
+    recovery = cluster.recovery("r")
+    await cluster.lose(lost)
+    await cluster.stop(away)
+    await recovery.records.prepare()
+    await recovery.records.mark(ledger, [lost])
+    repairs = asyncio.create_task(recovery.worker.run())  # without an auditor, which names both
+    await asyncio.sleep(60)
+    assert lost not in await members(cluster, ledger)
+    assert {away, other} < await members(cluster, ledger)
+    assert await recovery.records.read(ledger) is not None, "it is not known to be whole"
+    assert recovery.worker.deferred == 0
+    await cluster.start(away)
+
+    async def unmarked() -> bool:
+        return await recovery.records.read(ledger) is None
+
+    await until(unmarked)
+    await cluster.lose(away)
+    await recovery.records.mark(ledger, [away])
+    await until(unmarked)
+    assert away not in await members(cluster, ledger)
+    repairs.cancel()
+    await stopped(recovery)
+
+
 async def test_two_lost_bookies_are_not_waited_for_and_a_trigger_ends_the_wait(
     start_cluster: Start,
 ) -> None:

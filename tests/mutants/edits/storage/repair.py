@@ -85,6 +85,14 @@ EDITS = (
         "I43",
     ),
     Edit(
+        "a-repair-takes-every-absent-bookie-for-lost",
+        "engine/repair/checking.py::check",
+        "if named is not None:",
+        "if named is not None and named is None:",
+        (f"{REPAIR}::test_a_repair_waits_for_bookies_that_its_mark_does_not_name",),
+        "I43",
+    ),
+    Edit(
         "a-loss-waits-for-the-end-of-a-check",
         "engine/repair/auditor.py::Auditor._begin_check",
         "self._checking = self._tasks.spawn(path, self._check(path, work))",

@@ -210,7 +210,13 @@ def _with(stored: LedgerMetadata, first: int, members: tuple[str, ...]) -> tuple
 
 def silence_is_whole() -> Patches:
     """Take a ledger for whole as soon as nothing is known to be missing, although members did not answer."""
-    return [(LedgerFindings, "whole", property(lambda self: not self.lost and not self.open_lost))]
+    return [
+        (
+            LedgerFindings,
+            "whole",
+            property(lambda self: not (self.lost or self.open_lost or self.waited)),
+        )
+    ]
 
 
 def entries_of_a_failed_disk_are_listed() -> Patches:

@@ -118,16 +118,18 @@ def bookies_away_are_not_asked_about() -> Patches:
     """Take members that are not registered for whole, because no answer says that they lack anything."""
     real = checking.check
 
-    async def check(access: Any, metadata: Any, lost: Collection[str]) -> LedgerFindings:
+    async def check(
+        access: Any, metadata: Any, lost: Collection[str], named: Any = None
+    ) -> LedgerFindings:
         registrations = access.bookies.registrations
         before = registrations.read_only
         members = {b for segment in metadata.segments for b in segment.bookies}
         registrations.read_only = [*before, *members]
         try:
-            findings = await real(access, metadata, lost)
+            findings = await real(access, metadata, lost, named)
         finally:
             registrations.read_only = before
-        findings.unknown = False
+        findings.unknown = findings.waited = False
         return findings
 
     return [(ledger_repair, "check", check)]
@@ -137,10 +139,10 @@ def only_the_first_segment_is_repaired() -> Patches:
     """Repair the first segment that lacks copies, and call the ledger whole."""
     real = LedgerRepair.examine
 
-    async def examine(self: LedgerRepair, ledger_id: int, lost: Any = ()) -> Any:
-        metadata, findings = await real(self, ledger_id, lost)
+    async def examine(self: LedgerRepair, ledger_id: int, *rest: Any) -> Any:
+        metadata, findings = await real(self, ledger_id, *rest)
         findings.lost = {first: at for first, at in findings.lost.items() if first == 0}
-        findings.open_lost = findings.unknown = False
+        findings.open_lost = findings.unknown = findings.waited = False
         return metadata, findings
 
     return [(LedgerRepair, "examine", examine)]
@@ -193,8 +195,8 @@ def recovered_ledger_counts_as_whole() -> Patches:
         before = self._repair.ledgers_recovered
         examine = self._repair.examine
 
-        async def once(number: int, lost: Any = ()) -> Any:
-            metadata, findings = await examine(number, lost)
+        async def once(number: int, *rest: Any) -> Any:
+            metadata, findings = await examine(number, *rest)
             if self._repair.ledgers_recovered > before:
                 findings = LedgerFindings()
             return metadata, findings
