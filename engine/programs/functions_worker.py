@@ -1,6 +1,7 @@
 """The functions worker: its composition from the seams, and its program."""
 
 import logging
+from pathlib import Path
 from urllib.parse import quote
 
 from engine.admin.client import AdminClient
@@ -73,13 +74,22 @@ def build_functions_worker(
                     packages, SystemDisk(), ThreadLane("packages"), worker.package_bytes_max
                 ),
                 service_url,
-                {"cluster": instance.cluster_name, "worker_id": own_id},
+                {
+                    "cluster": instance.cluster_name,
+                    "worker_id": own_id,
+                    "trust_certs_file": _path(client.broker_client_trust_certs_file_path),
+                    "verify_hostname": client.tls_hostname_verification_enabled,
+                },
                 OutputDeduplication(brokers),
             ),
             brokers=brokers,
             removals=(UploadedPackages(packages).remove_of,),
         )
     )
+
+
+def _path(text: str) -> Path | None:
+    return Path(text).absolute() if text else None
 
 
 FUNCTIONS_WORKER = EngineProgram(

@@ -1,7 +1,9 @@
-"""The plan of an instance, from Apache's records. Pure."""
+"""The plan of an instance, from Apache's records."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from engine.functions.definitions.functions_pb2 import (
@@ -90,6 +92,21 @@ def plan_of(spec: InstanceSpec, code: Sequence[str]) -> InstancePlan:
         worker_id=spec.worker_id,
         folder=str(spec.folder),
     )
+
+
+def with_token(spec: InstanceSpec) -> InstanceSpec:
+    """Return a specification with the token that the function was deployed with in a file of its folder, which exists.
+
+    Raises OSError.
+    """
+    metadata: FunctionMetaData = spec.function
+    if spec.token_file is not None or not metadata.functionAuthSpec.data:
+        return spec
+    path = spec.folder.absolute() / "token"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(metadata.functionAuthSpec.data)
+    return replace(spec, token_file=path)
 
 
 def _refuse(details: FunctionDetails) -> None:

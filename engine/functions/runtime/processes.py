@@ -22,7 +22,7 @@ from engine.functions.instance.control import LINE_BYTES_MAX, packed, unpacked
 from engine.functions.instance.instance_plan import InstancePlan
 from engine.functions.runtime.bounded_log import BoundedLog
 from engine.functions.runtime.errors import InstanceError
-from engine.functions.runtime.plans import plan_of
+from engine.functions.runtime.plans import plan_of, with_token
 from engine.functions.runtime.ports import (
     ExitReason,
     InstanceSpec,
@@ -211,7 +211,7 @@ class ProcessRuntime:
             folder.chmod(0o700)
             if spec.package is not None:
                 code = await asyncio.to_thread(self._unpacker.unpack, spec.package, folder / "code")
-            plan = plan_of(spec, code)
+            plan = plan_of(with_token(spec), code)
             if self._user is not None:
                 await asyncio.to_thread(_give_to, folder, self._user)
             process, link = await self._spawn(spec, folder)

@@ -17,7 +17,7 @@ from engine.functions.instance.instance import FunctionInstance
 from engine.functions.instance.instance_client import client_of
 from engine.functions.instance.instance_plan import InstancePlan
 from engine.functions.runtime.errors import InstanceError
-from engine.functions.runtime.plans import plan_of
+from engine.functions.runtime.plans import plan_of, with_token
 from engine.functions.runtime.ports import ExitReason, InstanceSpec, InstanceStats, InstanceStatus
 from engine.functions.runtime.processes import stats_of, status_of
 from engine.functions.runtime.unpacking import Unpacker
@@ -108,6 +108,6 @@ class ThreadRuntime:
         code: list[str] = []
         if spec.package is not None:
             code = await asyncio.to_thread(self._unpacker.unpack, spec.package, folder / "code")
-        instance = InstanceThread(plan_of(spec, code))
+        instance = InstanceThread(plan_of(with_token(spec), code))
         await instance.begin()
         return instance

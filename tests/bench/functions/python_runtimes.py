@@ -125,7 +125,24 @@ def ours(
         loop.close()
 
 
-SIDES = {"ours": ours, "apache": apache}
+@contextmanager
+def official(
+    folder: Path, url: str, details: FunctionDetails, package: Path, count: int
+) -> Iterator[list[int]]:
+    """Run the least that an instance could be on the official client: see ``official_loop``."""
+    inside = next(iter(details.source.inputSpecs))
+    command = [sys.executable, "-m", "tests.bench.functions.official_loop"]
+    command += [url, inside, details.sink.topic, str(package)]
+    running = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(count)]
+    try:
+        yield [process.pid for process in running]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait(10)
+
+
+SIDES = {"ours": ours, "apache": apache, "official": official}
 
 
 class Bench:
@@ -220,7 +237,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", default=list(CODE))
     parser.add_argument("--apache", type=Path)
     options = parser.parse_args()
-    sides = ["ours"] if options.apache is None else ["ours", "apache"]
+    sides = ["ours", "official"] if options.apache is None else list(SIDES)
     if options.apache is not None:
         (options.apache / "log.ini").exists() or (options.apache / "log.ini").write_text(LOGGING)
     with (

@@ -13,7 +13,7 @@ from engine.functions.definitions.functions_pb2 import (
 )
 from engine.functions.instance.instance_plan import InstancePlan, ProcessingGuarantee, WindowPlan
 from engine.functions.runtime.errors import InstanceError
-from engine.functions.runtime.plans import WINDOW, plan_of
+from engine.functions.runtime.plans import WINDOW, plan_of, with_token
 from engine.functions.runtime.ports import InstanceSpec
 
 
@@ -91,3 +91,20 @@ def test_the_error_names_a_setting_that_cannot_be_run() -> None:
     assert "runtime JAVA are not run here" in refused(java)
     assert "cryptoConfig of the output" in refused(sealed)
     assert refused(broken).startswith("userConfig is no JSON")
+
+
+def test_the_token_of_the_deployment_is_a_file_that_only_the_instance_reads(tmp_path: Path) -> None:
+    metadata = FunctionMetaData(functionDetails=details())
+    metadata.functionAuthSpec.data = b"a.token"
+    spec = with_token(InstanceSpec(metadata, 0, None, tmp_path, "pulsar://b:1"))
+    assert spec.token_file is not None
+    assert spec.token_file.read_bytes() == b"a.token"
+    assert spec.token_file.stat().st_mode & 0o777 == 0o600
+    assert plan_of(spec, []).token_file == str(tmp_path / "token")
+
+
+def test_without_authentication_there_is_no_token(tmp_path: Path) -> None:
+    spec = InstanceSpec(
+        FunctionMetaData(functionDetails=details()), 0, None, tmp_path, "pulsar://b:1"
+    )
+    assert with_token(spec) is spec
