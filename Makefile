@@ -9,7 +9,7 @@ SLOW_JOBS ?= 4
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
-.PHONY: run demo wheel setup spark dev have-dev test static check docs unit postgresql slow oracle languages console e2e incidents life screenshots sim bugs mutants torture machines geo fuzz fuzz-live fuzz-doors newcomer bench lock proto clean console-archive
+.PHONY: run demo wheel setup spark dev have-dev test static check docs unit postgresql slow oracle languages console e2e incidents life screenshots sim bugs mutants torture appending machines geo fuzz fuzz-live fuzz-doors newcomer bench lock proto clean console-archive
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -32,7 +32,7 @@ dev:
 have-dev:
 	@test -x $(VENV)/pytest || { echo "magnetar: the development packages are missing. Mend it with: make dev" >&2; exit 1; }
 
-check docs unit postgresql slow oracle languages e2e incidents life screenshots sim bugs mutants torture machines geo fuzz fuzz-live fuzz-doors newcomer bench proto: have-dev
+check docs unit postgresql slow oracle languages e2e incidents life screenshots sim bugs mutants torture appending machines geo fuzz fuzz-live fuzz-doors newcomer bench proto: have-dev
 
 # Fast things first: a broken line of code should not wait for a browser.
 test: dev static unit postgresql sim slow e2e
@@ -133,6 +133,10 @@ torture:
 	CRASH_TIMES=5 $(VENV)/pytest -q --timeout 1800 tests/crash/test_points.py
 	$(VENV)/python -m tests.crash.torture $(ARGS)
 	$(VENV)/python -m tests.crash.bits
+
+# Lists in topics, changed in transactions while brokers, bookies and coordinators are killed: ARGS="--minutes 30".
+appending:
+	$(VENV)/python -m tests.crash.appending.run $(ARGS)
 
 # A cluster of five machines, with TLS on every link; as root with cut links. ARGS="--rounds 5 --namespaces".
 machines:

@@ -59,9 +59,9 @@ def kilobytes(pid: int, field: str) -> int:
 
 
 @contextmanager
-def ours(work: Path, name: str = "ours", root: Path = ROOT) -> Iterator[Contender]:
+def ours(work: Path, name: str = "ours", root: Path = ROOT, **env: str) -> Iterator[Contender]:
     """Run our instance: the broker and the bookie count, since Apache's standalone has both in one process."""
-    with running_instance(work / name, root=root) as instance:
+    with running_instance(work / name, root=root, **env) as instance:
         pids = [instance.child(name)["pid"] for name in ("broker-1", "bookie-1")]
         yield Contender(name, instance.url, pids, instance.ready_after_s, instance.http)
 
@@ -78,9 +78,9 @@ def unpacked(work: Path, revision: str) -> Path:
 
 
 @contextmanager
-def earlier(work: Path, revision: str) -> Iterator[Contender]:
+def earlier(work: Path, revision: str, **env: str) -> Iterator[Contender]:
     """Run our instance of another git revision: its own source, unpacked, and its own processes."""
-    with ours(work, "earlier", unpacked(work, revision)) as contender:
+    with ours(work, "earlier", unpacked(work, revision), **env) as contender:
         contender.name = revision
         yield contender
 
@@ -135,20 +135,24 @@ def floor(work: Path) -> Iterator[Contender]:
 
 
 @contextmanager
-def contenders(work: Path, revision: str = "", alone: bool = False) -> Iterator[list[Contender]]:
+def contenders(
+    work: Path, revision: str = "", alone: bool = False, *, transactions: bool = False
+) -> Iterator[list[Contender]]:
     """Run ours first, then the requested git revision, and Apache where it is available, else the floor.
 
-    ``alone``: only ours, without Apache and floor.
+    ``alone``: only ours, without Apache and floor. ``transactions``: with transactions.
     """
+    env = {"MAGNETAR_TRANSACTION_COORDINATOR_ENABLED": "true"} if transactions else {}
+    settings = {"transactionCoordinatorEnabled": "true"} if transactions else {}
     with ExitStack() as stack:
-        running = [stack.enter_context(ours(work))]
+        running = [stack.enter_context(ours(work, **env))]
         if revision:
-            running.append(stack.enter_context(earlier(work, revision)))
+            running.append(stack.enter_context(earlier(work, revision, **env)))
         reason = None if alone else apache_missing()
         if reason is not None:
             print(f"Apache Pulsar is not at hand ({reason})", flush=True)
         if not alone and reason is None:
-            running.append(stack.enter_context(apache(work)))
+            running.append(stack.enter_context(apache(work, settings)))
         elif not alone and not revision:
             running.append(stack.enter_context(floor(work)))
         yield running

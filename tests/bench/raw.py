@@ -7,6 +7,7 @@ Messages are unbatched and carry a checksum, as every client's do.
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from engine.client.broker_link import Body, BrokerLink, LinkSettings
 from engine.client.lookup import Links
@@ -18,21 +19,29 @@ from engine.wire.batches import Message, pack_entry
 from engine.wire.events import Messages, Receipts
 from engine.wire.kernels import build_sends
 from engine.wire.states import CommandType
+from tests.support.transactions.transaction_client import Txn
 
 PERMITS = 2000
 BLOCK_BYTES = 65536
 
 
 def payload_of(
-    size: int, publish_ms: int = 1_700_000_000_000, schema_version: bytes | None = None
+    size: int,
+    publish_ms: int = 1_700_000_000_000,
+    schema_version: bytes | None = None,
+    txn: Txn | None = None,
 ) -> bytes:
     """Return checksum, metadata and a value of ``size`` bytes: everything of a SEND frame behind its command."""
     value = (b"0123456789abcdef" * (size // 16 + 1))[:size]
-    extra = {} if schema_version is None else {"schema_version": schema_version}
+    extra: dict[str, Any] = {} if schema_version is None else {"schema_version": schema_version}
+    if txn is not None:
+        extra |= {"txnid_most_bits": txn[0], "txnid_least_bits": txn[1]}
     return pack_entry([Message(value)], producer_name="bench", publish_ms=publish_ms, extra=extra)
 
 
-def send_frame(payload: bytes, producer_id: int, sequence_id: int) -> bytes:
+def send_frame(payload: bytes, producer_id: int, sequence_id: int, txn: Txn | None = None) -> bytes:
+    if txn is not None:
+        return say.send(producer_id, sequence_id, payload, txn=txn)
     return b"".join(build_sends(producer_id, [sequence_id], [payload]))
 
 
@@ -114,7 +123,11 @@ async def subscribe(
 
 
 def blocks(
-    payload: bytes, count: int, producer_ids: Sequence[int] = (1,), first: int = 0
+    payload: bytes,
+    count: int,
+    producer_ids: Sequence[int] = (1,),
+    first: int = 0,
+    txn: Txn | None = None,
 ) -> list[bytes]:
     """Return ``count`` frames joined into blocks of at most 64 KiB, producers in turn."""
     out: list[bytes] = []
@@ -122,7 +135,7 @@ def blocks(
     size = 0
     for i in range(count):
         producer_id = producer_ids[i % len(producer_ids)]
-        part.append(send_frame(payload, producer_id, first + i // len(producer_ids)))
+        part.append(send_frame(payload, producer_id, first + i // len(producer_ids), txn))
         size += len(part[-1])
         if size > BLOCK_BYTES:
             out.append(b"".join(part))

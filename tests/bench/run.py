@@ -59,8 +59,14 @@ def works(scale: float) -> dict[str, Work]:
     }
 
 
-def compare(works: Callable[[float], dict[str, Work]], description: str | None) -> None:
-    """Run the command line of a bench: ``works`` by scale, on all contenders, round by round."""
+def compare(
+    works: Callable[[float], dict[str, Work]],
+    description: str | None,
+    *,
+    transactions: bool = False,
+) -> None:
+    """Run the command line of a bench: ``works`` by scale, on all contenders, round by round. ``transactions``: these
+    are enabled."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=3, help="after one to warm up")
     parser.add_argument(
@@ -82,7 +88,7 @@ def compare(works: Callable[[float], dict[str, Work]], description: str | None) 
     }
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
-        contenders(Path(folder), args.revision, args.alone) as running,
+        contenders(Path(folder), args.revision, args.alone, transactions=transactions) as running,
     ):
         idle = {c.name: (c.pss_mb(), c.rss_mb()) for c in running}
         results: Results = {}

@@ -7,7 +7,7 @@ import time
 from engine.wire import client_commands as say
 from engine.wire import pulsar_pb2 as pb
 from tests.bench import raw
-from tests.bench.by_turns import SETTLES_S, by_turns
+from tests.bench.by_turns import SETTLES_S, Side, by_turns
 from tests.bench.contenders import Contender
 from tests.bench.figures import Figures
 from tests.bench.loads import WINDOW, counts_of, new_topic
@@ -38,7 +38,7 @@ def publish(contender: Contender, size: int, count: int) -> Figures:
             if (schema is None) == bool(version):
                 raise RuntimeError(f"schema version {version!r}")
             payload = raw.payload_of(size, schema_version=version or None)
-            sides.append((link, payload))
+            sides.append(Side(link, payload))
         plain, typed = await by_turns(contender, sides, count)
         return {"CPU µs/entry": typed, "without": plain, "with to without": typed / plain}
 
