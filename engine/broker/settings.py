@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from engine.base.addresses import ServiceUrl
 from engine.base.settings import (
@@ -512,6 +513,14 @@ class LedgerDefaults:
         )
 
 
+class BatchedWrites(NamedTuple):
+    """Limits of the records that are stored in one entry of a transaction log."""
+
+    records_max: int
+    bytes_max: int
+    delay_max_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
     """Transactions: their coordinators, and what topics and subscriptions store of them. Defaults are Pulsar's."""
@@ -576,3 +585,70 @@ class TransactionSettings:
         "(transactionPendingAckLogIndexMinLag)",
         low=1,
     )
+    transaction_log_batched_write_enabled: bool = flag(
+        False,
+        "records of a coordinator are stored several in an entry (transactionLogBatchedWriteEnabled)",
+    )
+    transaction_log_batched_write_max_records: int = count(
+        512,
+        "records in one entry at most (transactionLogBatchedWriteMaxRecords)",
+        low=1,
+        high=100_000,
+    )
+    transaction_log_batched_write_max_size: int = size(
+        4 << 20,
+        "bytes of these records at most (transactionLogBatchedWriteMaxSize)",
+        low=128,
+        high=4 << 20,
+    )
+    transaction_log_batched_write_max_delay_in_millis: int = count(
+        1,
+        "milliseconds for which a record waits for others (transactionLogBatchedWriteMaxDelayInMillis)",
+        low=1,
+        high=60_000,
+    )
+    transaction_pending_ack_batched_write_enabled: bool = flag(
+        False,
+        "records of acknowledgements in transactions are stored several in an entry "
+        "(transactionPendingAckBatchedWriteEnabled)",
+    )
+    transaction_pending_ack_batched_write_max_records: int = count(
+        512,
+        "records in one entry at most (transactionPendingAckBatchedWriteMaxRecords)",
+        low=1,
+        high=100_000,
+    )
+    transaction_pending_ack_batched_write_max_size: int = size(
+        4 << 20,
+        "bytes of these records at most (transactionPendingAckBatchedWriteMaxSize)",
+        low=128,
+        high=4 << 20,
+    )
+    transaction_pending_ack_batched_write_max_delay_in_millis: int = count(
+        1,
+        "milliseconds for which a record waits for others (transactionPendingAckBatchedWriteMaxDelayInMillis)",
+        low=1,
+        high=60_000,
+    )
+
+    @property
+    def log_batches(self) -> BatchedWrites | None:
+        """How records of coordinators are stored together; None: each in an entry of its own."""
+        if not self.transaction_log_batched_write_enabled:
+            return None
+        return BatchedWrites(
+            self.transaction_log_batched_write_max_records,
+            self.transaction_log_batched_write_max_size,
+            self.transaction_log_batched_write_max_delay_in_millis,
+        )
+
+    @property
+    def pending_ack_batches(self) -> BatchedWrites | None:
+        """The same of acknowledgements."""
+        if not self.transaction_pending_ack_batched_write_enabled:
+            return None
+        return BatchedWrites(
+            self.transaction_pending_ack_batched_write_max_records,
+            self.transaction_pending_ack_batched_write_max_size,
+            self.transaction_pending_ack_batched_write_max_delay_in_millis,
+        )

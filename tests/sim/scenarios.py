@@ -128,7 +128,13 @@ def transfer(rng: random.Random) -> Scenario:
         faults=draw_faults(rng, (*FAULTS, "unload", "take_over")),
         duration_s=rng.choice((5.0, 10.0, 20.0)),
     )
-    shape = replace(made.shape, transactions=True, unacked_consumer=0, unacked_subscription=0)
+    shape = replace(
+        made.shape,
+        transactions=True,
+        batched_records=rng.random() < 0.25,
+        unacked_consumer=0,
+        unacked_subscription=0,
+    )
     return replace(made, shape=shape)
 
 

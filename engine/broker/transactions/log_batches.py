@@ -4,13 +4,24 @@ Layout: u16 0x0E01, u16 version 1, a protobuf message with the records. A single
 tag, 0x08.
 """
 
+from collections.abc import Iterable
+
 from google.protobuf.message import DecodeError
 
 from engine.managed.errors import StoredRecordError
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.varints import varint
 
 MAGIC = b"\x0e\x01"
 VERSION = b"\x00\x01"
+
+
+def batch_of(records: Iterable[bytes]) -> bytes:
+    """Return the entry that holds encoded records of either kind: in both batches they are field 1."""
+    parts = [MAGIC, VERSION]
+    for record in records:
+        parts += (b"\x0a", varint(len(record)), record)
+    return b"".join(parts)
 
 
 def _batch(payload: bytes) -> bytes | None:

@@ -41,6 +41,14 @@ class TransactionBuffer(Protocol):
         ...
 
 
+class LogPlace(NamedTuple):
+    """Place of a record in a log: the position of its entry, its index in that, and how many records that has."""
+
+    position: Position
+    member: int = 0
+    members: int = 1
+
+
 class StatedAck(NamedTuple):
     """An acknowledged entry. Bits that are set in ``ack_set`` are messages of a batch that are not acknowledged; it is
     empty when all are. ``batch_size`` 0: not stated."""

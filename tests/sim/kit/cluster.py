@@ -155,6 +155,8 @@ class Shape:
     """Set when each bookie's process takes part in auto-recovery."""
     transactions: bool = False
     """Set when brokers serve transactions."""
+    batched_records: bool = False
+    """Set when records of transaction logs are stored several in an entry."""
     scrub_s: float = 604_800.0
     rights: bool = False
     """Set when brokers identify clients by tokens (``token_of``) and judge their rights."""
@@ -520,6 +522,8 @@ class Cluster:
                 transaction_buffer_snapshot_min_time_in_millis=1000,
                 transaction_buffer_client_operation_timeout_in_mills=1000,
                 transaction_pending_ack_log_index_min_lag=20,
+                transaction_log_batched_write_enabled=shape.batched_records,
+                transaction_pending_ack_batched_write_enabled=shape.batched_records,
             ),
             defaults=SimDefaults(
                 managed_ledger_max_entries_per_ledger=shape.ledger_entries,

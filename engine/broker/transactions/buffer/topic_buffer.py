@@ -224,7 +224,8 @@ class TopicBuffer:
         """Note that ``entries`` from ``position`` on are stored, which are of the transaction or of none."""
         if txn is not None and self.transactions.stored(txn, position):
             self._set_limit()
-        self._changed(entries)
+        if not self._is_held:  # else they are readable at the end of a transaction, which counts
+            self._changed(entries)
 
     # --- ends -----------------------------------------------------------------------------------
 

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable
 from contextlib import aclosing
 
 from engine.base.ids import Position
-from engine.base.slices import Slice
+from engine.broker.settings import BatchedWrites
 from engine.broker.transactions.coordinator.transaction_table import Entry, TransactionTable
 from engine.broker.transactions.log_batches import coordinator_records
+from engine.broker.transactions.ports import LogPlace
+from engine.broker.transactions.record_writer import RecordOutcome, RecordWriter
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition, ManagedLedger
@@ -32,36 +34,17 @@ def log_name(coordinator: int) -> str:
     return f"pulsar/system/persistent/__transaction_log_{coordinator}"
 
 
-class _Written:
-    """Receiver of one entry's outcome. ``positions``: receives its position."""
-
-    __slots__ = ("_failed", "_positions", "durable")
-
-    def __init__(self, positions: list[Position], failed: Callable[[Exception], None]) -> None:
-        self.durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._positions = positions
-        self._failed = failed
-
-    def appended(self, run: Slice, start: int, stop: int) -> None:
-        self._positions.append(run.position(start))
-        if not self.durable.done():
-            self.durable.set_result(None)
-
-    def append_failed(self, run: Slice, start: int, error: Exception) -> None:
-        if not self.durable.done():
-            self.durable.set_exception(error)
-            self.durable.exception()  # marks it as retrieved: the request may have been cancelled
-        self._failed(error)
-
-
 class CoordinatorLog:
     """The open log of one coordinator. Methods raise the managed ledger's errors and those of the store."""
 
-    def __init__(self, ledger: ManagedLedger, cursor: Cursor) -> None:
+    def __init__(
+        self, ledger: ManagedLedger, cursor: Cursor, batched: BatchedWrites | None = None
+    ) -> None:
         self.ledger = ledger
         self.cursor = cursor
+        self._writer = RecordWriter(ledger, batched)
         self.appended = 0
-        """Entries appended since it was opened."""
+        """Records appended since it was opened."""
         self.on_failed: Callable[[Exception], None] | None = None
         """Called when an entry may not be durable."""
         self._shared: dict[Position, int] = {}
@@ -71,11 +54,15 @@ class CoordinatorLog:
 
     @classmethod
     async def open(
-        cls, factory: ManagedLedgerFactory, coordinator: int, config: LedgerConfig
+        cls,
+        factory: ManagedLedgerFactory,
+        coordinator: int,
+        config: LedgerConfig,
+        batched: BatchedWrites | None = None,
     ) -> "CoordinatorLog":
         """Open the log and fence its previous owner."""
         ledger = await factory.open(log_name(coordinator), config)
-        return cls(ledger, await ledger.open_cursor(CURSOR, InitialPosition.EARLIEST))
+        return cls(ledger, await ledger.open_cursor(CURSOR, InitialPosition.EARLIEST), batched)
 
     async def replay(self, table: TransactionTable) -> None:
         """Apply what is stored to ``table``, once. Raises StoredRecordError for an entry that cannot be read."""
@@ -118,15 +105,26 @@ class CoordinatorLog:
                 self._reserved = newest + RESERVED
 
     def append(self, record: bytes, positions: list[Position]) -> "asyncio.Future[None]":
-        """Append a record now; its position is added to ``positions`` when it is durable. Return a future of that."""
-        written = _Written(positions, self._append_failed)
-        self.ledger.append(Slice(record, [0, len(record)], len(record)), written)
-        self.appended += 1
-        return written.durable
+        """Append a record; its position is added to ``positions`` when it is durable. Return a future of that."""
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def _append_failed(self, error: Exception) -> None:
-        if self.on_failed is not None:
-            self.on_failed(error)
+        def stored(place: LogPlace) -> None:
+            if place.members > 1:
+                self._shared[place.position] = place.members
+            positions.append(place.position)
+            if not durable.done():
+                durable.set_result(None)
+
+        def failed(error: Exception) -> None:
+            if not durable.done():
+                durable.set_exception(error)
+                durable.exception()  # marks it as retrieved: the request may have been cancelled
+            if self.on_failed is not None:
+                self.on_failed(error)
+
+        self._writer.append(record, RecordOutcome(stored, failed))
+        self.appended += 1
+        return durable
 
     def release(self, positions: Iterable[Position]) -> None:
         """Acknowledge the entries of a transaction that is done with."""
@@ -142,5 +140,6 @@ class CoordinatorLog:
             self.cursor.acknowledge(passed)
 
     async def close(self) -> None:
-        """Persist the cursor and close the log."""
+        """Append what waits, persist the cursor and close the log."""
+        self._writer.flush()
         await self.ledger.close()

@@ -152,7 +152,9 @@ class Coordinators:
         config = self._ledger_config(await self._namespaces.policies(topic))
         coordinator = Coordinator(
             number,
-            await CoordinatorLog.open(self._factory, number, config),
+            await CoordinatorLog.open(
+                self._factory, number, config, self._context.transactions.log_batches
+            ),
             self.participants,
             self._context.transactions,
             self._context.clock,

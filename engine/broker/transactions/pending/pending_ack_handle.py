@@ -30,12 +30,12 @@ from engine.broker.transactions.pending.ack_records import ack_record, end_recor
 from engine.broker.transactions.pending.pending_log import PendingLog, log_name
 from engine.broker.transactions.pending.pending_state import (
     AckedCursor,
-    LogPlace,
     PendingAck,
     PendingState,
     TxnAcks,
 )
-from engine.broker.transactions.ports import StatedAck
+from engine.broker.transactions.ports import LogPlace, StatedAck
+from engine.broker.transactions.record_writer import RecordOutcome
 from engine.broker.transactions.txn_id import TxnId
 from engine.wire import pulsar_pb2 as pb
 
@@ -104,6 +104,10 @@ class PendingAckHandle:
         self._hides = False
         self._era = 0
         """Number of times that everything was forgotten."""
+        self._gathered: dict[
+            TxnId, tuple[list[StatedAck], asyncio.Future[BrokerError | None], int]
+        ] = {}
+        """Acknowledgements of this turn of the loop, with the future of their failure and the era of their state."""
         self._ending: dict[TxnId, asyncio.Future[BrokerError | None]] = {}
         """Failures, or None, of ends whose record is being appended."""
         self._ended: dict[TxnId, None] = {}
@@ -161,7 +165,7 @@ class PendingAckHandle:
         opened: PendingLog | None = None
         if ledger is not None:
             try:
-                opened = await PendingLog.of(ledger)
+                opened = await PendingLog.of(ledger, self._context.transactions.pending_ack_batches)
                 await self._replay(opened)
             except BaseException:
                 ledger.abandon()
@@ -232,7 +236,7 @@ class PendingAckHandle:
             if not outcome.done():
                 outcome.set_result(self._unavailable(error))
 
-        opened.append(record, at, failed)
+        opened.writer.append(record, RecordOutcome(at, failed))
         return outcome
 
     # --- requests -------------------------------------------------------------------------------
@@ -261,16 +265,44 @@ class PendingAckHandle:
                 raise NotAllowed(f"open transactions may acknowledge {ACKS_MAX} entries of {name}")
             self._state.add(txn, pending, cursor, topic, name)
         self._hide()
-
-        def stored(opened: PendingLog, place: LogPlace, forgotten: bool) -> None:
-            if forgotten:
-                opened.drop((place,))
-            else:
-                self._state.transactions[txn].places.append(place)
-
-        failure = await self._append(ack_record(txn, acks, cumulative=cumulative), stored)
+        if cumulative:
+            self._store_gathered()
+            stored = partial(self._ack_stored, txn)
+            failure = await self._append(ack_record(txn, acks, cumulative=True), stored)
+        else:
+            failure = await asyncio.shield(self._gather(txn, acks))
         if failure is not None:
             raise failure
+
+    def _gather(
+        self, txn: TxnId, acks: Sequence[StatedAck]
+    ) -> "asyncio.Future[BrokerError | None]":
+        """Append acknowledgements together with those that other commands of this turn of the loop make in the same
+        transaction; return the future of the failure, as ``_append``."""
+        gathered = self._gathered.get(txn)
+        if gathered is None:
+            loop = asyncio.get_running_loop()
+            if not self._gathered:
+                loop.call_soon(self._store_gathered)
+            gathered = self._gathered[txn] = [], loop.create_future(), self._era
+        gathered[0].extend(acks)
+        return gathered[1]
+
+    def _store_gathered(self) -> None:
+        for txn, (acks, outcome, era) in self._gathered.items():
+            if era != self._era or not self._loaded:
+                outcome.set_result(self._unavailable(ServiceNotReady("the log is being replayed")))
+                continue
+            stored = partial(self._ack_stored, txn)
+            appended = self._append(ack_record(txn, acks, cumulative=False), stored)
+            appended.add_done_callback(partial(_pass_on, outcome))
+        self._gathered.clear()
+
+    def _ack_stored(self, txn: TxnId, opened: PendingLog, place: LogPlace, forgotten: bool) -> None:
+        if forgotten:
+            opened.drop((place,))
+        else:
+            self._state.transactions[txn].places.append(place)
 
     def _check_open(self, txn: TxnId) -> None:
         # One that the coordinator has ended would keep the messages from every consumer.
@@ -296,6 +328,7 @@ class PendingAckHandle:
             if held is None:
                 self._note_end(txn)
                 return
+            self._store_gathered()
             record = end_record(txn, commit=commit, cumulative=held.cumulative is not None)
             ending = self._ending[txn] = self._append(
                 record, partial(self._end_stored, txn, commit)
@@ -357,6 +390,8 @@ class PendingAckHandle:
         opened = self._log
         if opened is None:
             return
+        self._store_gathered()
+        opened.writer.flush()
         self._era += 1
         self._state.clear()
         self._done = []
@@ -378,6 +413,8 @@ class PendingAckHandle:
         self._closed, self.status = True, "Close"
         opened = self._log
         if opened is not None:
+            self._store_gathered()
+            opened.writer.flush()
             try:
                 async with asyncio.timeout(CLOSE_S):
                     await opened.ledger.close()
@@ -422,6 +459,13 @@ class PendingAckHandle:
         if batch_index < 0 or (size and batch_index >= size):
             return "InvalidPosition"
         return "NotInPendingAck" if kept >> batch_index & 1 else "PendingAck"
+
+
+def _pass_on(
+    outcome: "asyncio.Future[BrokerError | None]", appended: "asyncio.Future[BrokerError | None]"
+) -> None:
+    if not outcome.done():
+        outcome.set_result(appended.result())
 
 
 def acks_of(record: pb.PendingAckMetadataEntry) -> list[PendingAck]:

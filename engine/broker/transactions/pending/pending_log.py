@@ -9,10 +9,11 @@ from dataclasses import replace
 
 from engine.base.names import PENDING_ACK_SUFFIX, TopicName, encode_name
 from engine.base.ranges import bits_of, words_of
-from engine.base.slices import Slice
 from engine.broker.policies import TopicPolicies
+from engine.broker.settings import BatchedWrites
 from engine.broker.transactions.log_batches import pending_ack_records
-from engine.broker.transactions.pending.pending_state import LogPlace
+from engine.broker.transactions.ports import LogPlace
+from engine.broker.transactions.record_writer import RecordWriter
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.errors import ManagedLedgerNotFoundError
 from engine.managed.factory import ManagedLedgerFactory
@@ -31,45 +32,22 @@ def log_name(topic: TopicName, subscription: str) -> str:
     return f"{topic.namespace}/{topic.domain}/{encode_name(local)}"
 
 
-class _Append:
-    """Sink of the append of one record."""
-
-    __slots__ = ("_failed", "_stored")
-
-    def __init__(
-        self, stored: Callable[[LogPlace], None], failed: Callable[[Exception], None]
-    ) -> None:
-        self._stored = stored
-        self._failed = failed
-
-    def appended(self, run: Slice, start: int, stop: int) -> None:
-        self._stored(LogPlace(run.position(0)))
-
-    def append_failed(self, run: Slice, start: int, error: Exception) -> None:
-        self._failed(error)
-
-
 class PendingLog:
     """An open log."""
 
-    __slots__ = ("_cursor", "ledger")
+    __slots__ = ("_cursor", "ledger", "writer")
 
-    def __init__(self, ledger: ManagedLedger, cursor: Cursor) -> None:
+    def __init__(
+        self, ledger: ManagedLedger, cursor: Cursor, batched: BatchedWrites | None
+    ) -> None:
         self.ledger = ledger
+        self.writer = RecordWriter(ledger, batched)
         self._cursor = cursor
 
     @classmethod
-    async def of(cls, ledger: ManagedLedger) -> "PendingLog":
+    async def of(cls, ledger: ManagedLedger, batched: BatchedWrites | None = None) -> "PendingLog":
         """Return the log in a managed ledger that was just opened."""
-        return cls(ledger, await ledger.open_cursor(CURSOR, InitialPosition.EARLIEST))
-
-    def append(
-        self, record: bytes, stored: Callable[[LogPlace], None], failed: Callable[[Exception], None]
-    ) -> None:
-        """Append a record, and call ``stored`` with its place, in order of the calls, or ``failed`` when the outcome is
-        not known. These must not raise."""
-        run = Slice(record, [0, len(record)], len(record))
-        self.ledger.append(run, _Append(stored, failed))
+        return cls(ledger, await ledger.open_cursor(CURSOR, InitialPosition.EARLIEST), batched)
 
     async def records(self) -> AsyncIterator[tuple[LogPlace, pb.PendingAckMetadataEntry]]:
         """Iterate over the records that are still needed, in order. Raises LedgerError, StoredRecordError."""

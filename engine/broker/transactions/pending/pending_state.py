@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from engine.base.ids import Position
 from engine.base.ranges import bits_of, words_of
 from engine.broker.errors import NotAllowed, TransactionConflict
-from engine.broker.transactions.ports import StatedAck
+from engine.broker.transactions.ports import LogPlace, StatedAck
 from engine.broker.transactions.txn_id import TxnId
 
 
@@ -32,14 +32,6 @@ class PendingAck(NamedTuple):
     def stated(self) -> StatedAck:
         """The acknowledgement as the log states it."""
         return StatedAck(self.position, words_of(self.kept), self.batch_size)
-
-
-class LogPlace(NamedTuple):
-    """LogPlace of a record in the log: the position of its entry, its index in that, and how many records that has."""
-
-    position: Position
-    member: int = 0
-    members: int = 1
 
 
 @dataclass(slots=True)

@@ -68,12 +68,13 @@ class Bench:
         self, factory: ManagedLedgerFactory | None = None, config: Any = ONE, **settings: int
     ) -> Coordinator:
         """Open the coordinator on another broker, which fences the one before."""
-        log = await CoordinatorLog.open(factory or self.factory(), 3, config)
+        chosen = TransactionSettings(**settings)
+        log = await CoordinatorLog.open(factory or self.factory(), 3, config, chosen.log_batches)
         coordinator = Coordinator(
             3,
             log,
             self.ends,
-            TransactionSettings(**settings),
+            chosen,
             self.brokers.cluster.clock,
             self.failed.append,
         )
@@ -324,3 +325,18 @@ async def test_the_topics_of_a_transaction_are_bounded(bench: Bench) -> None:
     with pytest.raises(NotAllowed, match=str(PARTICIPANTS_MAX)):
         await coordinator.add_partitions(txn, [TOPIC])
     await coordinator.close()
+
+
+async def test_x7_records_that_are_stored_together_are_read_by_the_next_owner(bench: Bench) -> None:
+    batched = {"transaction_log_batched_write_enabled": True}
+    coordinator = await bench.coordinator(**batched)
+    txns = await asyncio.gather(*(coordinator.begin(20_000, "app") for _ in range(4)))
+    assert [txn.least for txn in txns] == [0, 1, 2, 3]
+    await asyncio.gather(*(coordinator.add_partitions(txn, [TOPIC]) for txn in txns))
+    assert coordinator.log.ledger.stats().entries == 2
+    await asyncio.gather(*(coordinator.end(txn, commit=True) for txn in txns[:3]))
+    other = await bench.coordinator()
+    assert [txn.id for txn in other.table] == txns[3:]
+    assert list(other.find(txns[3]).partitions) == [TOPIC]
+    await other.end(txns[3], commit=False)
+    assert other.log.cursor.backlog_entries() == 0

@@ -8,6 +8,7 @@ from engine.base.ids import EARLIEST
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.errors import NotAllowed, ServiceNotReady, TransactionConflict
 from engine.broker.settings import TransactionSettings
+from engine.broker.transactions.log_batches import pending_ack_records
 from engine.broker.transactions.ports import StatedAck
 from engine.broker.transactions.txn_id import TxnId
 from tests.support.broker_bench import Client
@@ -376,3 +377,39 @@ async def test_an_entry_that_does_not_exist_is_refused() -> None:
         await reading.acknowledge(consumer, ONE, place._replace(entry_id=7))
     with pytest.raises(NotAllowed, match="16384 words"):
         await reading.acknowledge_part(consumer, ONE, place, 0b10, 1 << 30)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@simulated
+async def test_acknowledgements_of_one_turn_are_one_record_before_the_end(batched: bool) -> None:
+    reading = PendingReading()
+    reading.topic.context.transactions = TransactionSettings(
+        transaction_pending_ack_batched_write_enabled=batched
+    )
+    reading.publish(6)
+    places = reading.shelf.places
+    consumer = await reading.join(Client(), 100)
+    await reading.pending.ready(make=True)
+    acks = [
+        reading.acknowledge(consumer, txn, place)
+        for txn, place in ((ONE, places[0]), (TWO, places[1]), (ONE, places[2]), (TWO, places[3]))
+    ]
+    tasks = [asyncio.ensure_future(ack) for ack in acks]
+    await asyncio.gather(*tasks)
+    entries = reading.logs.records()
+    assert len(entries) == (1 if batched else 2)
+    records = [record for entry in entries for record in pending_ack_records(entry)]
+    assert [(r.txnid_least_bits, len(r.pending_ack_metadata)) for r in records] == [(1, 2), (2, 2)]
+    late = asyncio.ensure_future(reading.acknowledge(consumer, ONE, places[4]))
+    await asyncio.sleep(0)
+    await reading.commit(ONE)
+    await late
+    reading.attach_pending()
+    await reading.pending.ready()
+    assert [reading.cursor.is_acknowledged(place) for place in places] == [
+        *(True, False, True, False, True, False)
+    ]
+    states = [reading.pending.position_state(place, None) for place in places[1:4:2]]
+    assert states == ["PendingAck"] * 2
+    await reading.commit(TWO)
+    assert reading.cursor.is_acknowledged(places[3])

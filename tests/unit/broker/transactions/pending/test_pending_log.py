@@ -13,8 +13,8 @@ from engine.broker.transactions.pending.pending_log import (
     StoredPendingLogs,
     log_name,
 )
-from engine.broker.transactions.pending.pending_state import LogPlace
-from engine.broker.transactions.ports import StatedAck
+from engine.broker.transactions.ports import LogPlace, StatedAck
+from engine.broker.transactions.record_writer import RecordOutcome
 from engine.broker.transactions.txn_id import TxnId
 from engine.wire import pulsar_pb2 as pb
 from tests.support.managed_cluster import ONE, Brokers
@@ -32,7 +32,7 @@ def test_names() -> None:
 
 def _append(log: PendingLog, record: bytes) -> "asyncio.Future[LogPlace]":
     future: asyncio.Future[LogPlace] = asyncio.get_running_loop().create_future()
-    log.append(record, future.set_result, future.set_exception)
+    log.writer.append(record, RecordOutcome(future.set_result, future.set_exception))
     return future
 
 
