@@ -19,6 +19,9 @@ NON_PERSISTENT = "non-persistent"
 DOMAINS = (PERSISTENT, NON_PERSISTENT)
 DEFAULT_NAMESPACE = "public/default"
 PARTITION_SUFFIX = "-partition-"
+FUNCTION_STATE_PREFIX = "__function_state_"
+"""Begin of the names of topics with functions' state, which functions read and write with their own roles: they are not
+the cluster's own."""
 SYSTEM_PREFIX = "__"
 PENDING_ACK_SUFFIX = "__transaction_pending_ack"
 """End of the local names of the logs of transactional acknowledgements, which are in no list either."""

@@ -9,9 +9,12 @@ from engine.auth.internal import load_token
 from engine.base.clock import Clock
 from engine.base.disk.files import SystemDisk, ThreadLane
 from engine.base.entropy import Entropy
+from engine.base.settings import SettingsError
 from engine.functions.packages.package_client import PackageClient
 from engine.functions.packages.package_files import PackageFetcher, UploadedPackages
+from engine.functions.runtime.errors import InstanceError
 from engine.functions.runtime.runtime_kinds import runtime_of
+from engine.functions.worker.running.function_tokens import FunctionTokens
 from engine.functions.worker.running.output_deduplication import OutputDeduplication
 from engine.functions.worker.running.preparing import Preparation
 from engine.functions.worker.settings import PROGRAM, WorkerProgramSettings
@@ -36,17 +39,22 @@ def build_functions_worker(
     network: Network,
     store: MetadataStore,
 ) -> FunctionsWorker:
-    """Build a worker without starting it. Call it inside a running event loop. Raises TokenError, InstanceError."""
+    """Build a worker without starting it. Call it inside a running event loop. Raises TokenError, ProviderError,
+    SettingsError."""
     worker, instance, client = settings.worker, settings.instance, settings.broker_client
     authenticated = settings.authentication.authentication_enabled
     if warning := settings.reach.warning(
         "bind_address", worker.bind_address, authenticated=authenticated
     ):
         log.warning("%s", warning)
+    folder = instance.data_dir.absolute() / FOLDER
+    try:
+        runtime = runtime_of(worker.function_runtime, folder / "environments")
+    except InstanceError as error:
+        raise SettingsError(f"function_runtime: {error}") from error
     token = load_token(instance.data_dir, instance.internal_token, entropy)
     brokers = AdminClient(store, network, token, timeout_s=CALL_S, tls=client.tls())
     packages = PackageClient(brokers)
-    folder = instance.data_dir.absolute() / FOLDER
     own_id = settings.id_at(worker.worker_port)
 
     async def service_url() -> str:
@@ -66,7 +74,7 @@ def build_functions_worker(
             entropy=entropy,
             network=network,
             store=store,
-            runtime=runtime_of(worker.function_runtime, folder / "environments"),
+            runtime=runtime,
             preparation=Preparation(
                 folder / "instances" / quote(own_id, safe=""),
                 ThreadLane("functions"),
@@ -81,6 +89,9 @@ def build_functions_worker(
                     "verify_hostname": client.tls_hostname_verification_enabled,
                 },
                 OutputDeduplication(brokers),
+                FunctionTokens(instance.token_signing_key, settings.token, clock)
+                if instance.token_signing_key
+                else None,
             ),
             brokers=brokers,
             removals=(UploadedPackages(packages).remove_of,),

@@ -7,6 +7,7 @@ has no port with TLS. A caller with the token is a process of the instance, whic
 when the process acts for itself. Another caller names the client it acts for in ``X-Original-Principal``.
 """
 
+import contextvars
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from inspect import isawaitable
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 
 Identify = Callable[[Request], Identity | Awaitable[Identity]]
 """Returns the identity of the caller of a request. Raises AuthenticationFailed, RolesRefused."""
+CALLER: contextvars.ContextVar[Identity] = contextvars.ContextVar("caller")
+"""The identity of the caller, for a handler that needs more than the judge's verdict."""
 SHOWN_BYTES_MAX = 2_000
 """Bytes after which arguments, such as a schema, are cut in the log."""
 
@@ -131,6 +134,7 @@ class RpcPages:
                 shown = str(shown)[:SHOWN_BYTES_MAX]
             log.log(level, "%s by=%r args=%s", name, principal, shown)
             await self._authorize(operation, caller, args)
+            CALLER.set(caller)
             return json_response(200, {"result": await do(args)})
         except MovedError as error:
             places = {"location": error.location, "locationTls": error.location_tls}

@@ -40,7 +40,6 @@ THROUGH = {
     "engine/functions/definitions/sink_config.py": "unit/functions/definitions/test_configs.py",
     "engine/functions/definitions/source_config.py": "unit/functions/definitions/test_configs.py",
     "engine/functions/registered_workers.py": "unit/functions/worker/test_worker_service.py",
-    "engine/functions/worker/answering/cleaning.py": "unit/functions/worker/test_worker_service.py",
     "engine/functions/worker/answering/function_operations.py": "unit/functions/worker/test_worker_service.py",
     "engine/functions/worker/answering/held_operations.py": "unit/functions/worker/test_worker_service.py",
     "engine/functions/worker/joining.py": "unit/functions/worker/test_worker_service.py",

@@ -14,7 +14,7 @@ from engine.auth.identity import Identity
 from engine.auth.internal import INTERNAL_METHOD, INTERNAL_ROLE
 from engine.auth.judge import ALLOWED, Verdict
 from engine.auth.resource_names import Resource, SubscriptionName, TenantName, WholeCluster
-from engine.base.names import SYSTEM_PREFIX, NamespaceName, TopicName
+from engine.base.names import FUNCTION_STATE_PREFIX, SYSTEM_PREFIX, NamespaceName, TopicName
 
 GRANTS: dict[Action, tuple[str, ...]] = {
     Action.LOOKUP: ("produce", "consume"),
@@ -171,6 +171,8 @@ def _is_closed(action: Action, resource: NamespaceName | TopicName) -> bool:
     may be read.
     """
     if not isinstance(resource, TopicName) or not resource.local.startswith(SYSTEM_PREFIX):
+        return False
+    if resource.local.startswith(FUNCTION_STATE_PREFIX):
         return False
     is_log = resource.partitioned.local == CHANGE_EVENTS
     return action is Action.PRODUCE or (action is Action.CONSUME and not is_log)

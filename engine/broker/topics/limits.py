@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Protocol
 
-from engine.base.names import SYSTEM_PREFIX, TopicName
+from engine.base.names import FUNCTION_STATE_PREFIX, SYSTEM_PREFIX, TopicName
 from engine.broker.context import Context
 from engine.broker.dispatch.facts import DELIVERY, MARKER, facts_of
 from engine.broker.errors import BrokerError, MetadataError, NotAllowed
@@ -44,7 +44,8 @@ def reached(limit: int, count: int) -> bool:
 
 def is_system(name: TopicName) -> bool:
     """Return whether the topic belongs to the cluster itself."""
-    return name.local.startswith(SYSTEM_PREFIX)
+    own = name.local.startswith(SYSTEM_PREFIX)
+    return own and not name.local.startswith(FUNCTION_STATE_PREFIX)
 
 
 def binding(name: TopicName, policies: TopicPolicies, *, shadow: bool = False) -> TopicPolicies:

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
+from engine.base.names import FUNCTION_STATE_PREFIX
+
 
 class ProcessingGuarantee(StrEnum):
     """The moment at which a message counts as processed."""
@@ -145,7 +147,7 @@ class InstancePlan:
     @property
     def state_topic(self) -> str:
         """The topic that keeps the function's state."""
-        return f"persistent://{self.tenant}/{self.namespace}/__function_state_{self.name}"
+        return f"persistent://{self.tenant}/{self.namespace}/{FUNCTION_STATE_PREFIX}{self.name}"
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

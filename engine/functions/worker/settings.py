@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.auth.internal import INTERNAL_ROLE
 from engine.auth.settings import (
     AuthenticationSettings,
     AuthorizationSettings,
@@ -47,6 +48,10 @@ class WorkerInstanceSettings:
     internal_token: str = secret(
         "token by which the instance's processes recognize each other, or file:///path of one; empty: the file in "
         "data_dir"
+    )
+    token_signing_key: str = secret(
+        "signs the tokens by which functions log in at brokers: the secret key of token_secret_key, or the private key "
+        "of token_public_key, as file:///path; empty: functions log in without a token"
     )
 
 
@@ -196,6 +201,15 @@ class WorkerProgramSettings:
         worker = self.worker
         given = f"c-{self.instance.cluster_name}-fw-{worker.host}-{bound_port}"
         return worker.worker_id or given
+
+    @property
+    def roles_withheld(self) -> frozenset[str] | None:
+        """Roles that no function may have: superusers, and the processes of the instance; None without
+        authentication."""
+        if not self.authentication.authentication_enabled:
+            return None
+        rules = self.identity.access_rules(self.instance.cluster_name)
+        return rules.superusers | rules.proxies | {INTERNAL_ROLE}
 
     @property
     def identity(self) -> IdentitySettings:

@@ -351,6 +351,7 @@ class WorkerParts:
             *(base.store, base.clock, base.entropy, client, record, self.followed, self.leader),
             HeldOperations(self.instances, record.id),
             workers,
+            superusers=base.settings.roles_withheld,
             encrypted=base.settings.broker_client.broker_client_tls_enabled,
             trigger_s=worker.function_trigger_timeout_ms / 1000,
             joined=lambda: owner.joined,

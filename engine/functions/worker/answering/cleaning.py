@@ -5,14 +5,17 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from engine.admin.api.subscriptions import DELETE_SUBSCRIPTION, DeleteSubscription
+from engine.admin.api.topics import DELETE_TOPIC, DeleteTopic
 from engine.admin.client import AdminClient
 from engine.base.errors import NotFound
-from engine.base.names import TopicName
+from engine.base.names import FUNCTION_STATE_PREFIX, NamespaceName, TopicName
 from engine.client.client import PulsarClient, partition_names
 from engine.functions.definitions import functions_pb2 as pb
+from engine.functions.definitions.records import FunctionName
 from engine.functions.worker.placing.known_functions import full_name
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
+from engine.tenancy.topics import topic_exists
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +56,7 @@ class FunctionCleanup:
             pass
         if metadata.functionDetails.source.cleanupSubscription:
             await self._delete_subscriptions(metadata)
+        await self._delete_state(metadata)
         for remove in self._further:
             await remove(metadata)
         with suppress(NoNodeError, NotEmptyError):
@@ -66,6 +70,15 @@ class FunctionCleanup:
                 args = DeleteSubscription(TopicName.parse(topic), subscription, force=True)
                 await self._brokers.call(DELETE_SUBSCRIPTION, args)
                 log.info("subscription %s of %s deleted with its function", subscription, topic)
+
+    async def _delete_state(self, metadata: pb.FunctionMetaData) -> None:
+        name = FunctionName.of(metadata.functionDetails)
+        namespace = NamespaceName.parse(f"{name.tenant}/{name.namespace}")
+        topic = namespace.topic(f"{FUNCTION_STATE_PREFIX}{name.name}")
+        if await topic_exists(self._store, topic):
+            with suppress(NotFound):
+                await self._brokers.call(DELETE_TOPIC, DeleteTopic(topic, force=True))
+                log.info("state of %s deleted with it", name)
 
     async def _inputs(self, metadata: pb.FunctionMetaData) -> list[str]:
         """Return the topics that a function reads, partitions in place of partitioned ones. Raises MagnetarError."""

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from engine.admin.api.arguments import JsonObject, NoArguments
@@ -41,10 +42,13 @@ from engine.functions.worker.answering.triggering import trigger
 from engine.functions.worker.placing.followed_topics import FollowedTopics
 from engine.functions.worker.placing.known_assignments import instance_key
 from engine.functions.worker.placing.leading import NOT_LEADER, FunctionLeader
-from engine.metadata.store import MetadataStore
+from engine.functions.worker.running.function_tokens import role_for, with_role
+from engine.metadata import paths
+from engine.metadata.records import decode_json
+from engine.metadata.store import MetadataStore, NoNodeError
 from engine.rpc.client import RpcClient
 from engine.rpc.operation import A, Handlers, Operation, R, bind
-from engine.rpc.server import MovedError
+from engine.rpc.server import CALLER, MovedError
 
 STARTING = "Function worker service is not done initializing. Please try again in a little while."
 FEW_WORKERS = "Too few workers (need at least 2)"
@@ -55,6 +59,8 @@ INSTANCE_STATE = {True: pb.RUNNING, False: pb.STOPPED}
 
 class FunctionOperations:
     """The operations of one worker. ``encrypted``: it calls others in TLS.
+
+    ``superusers``: roles that no function may have, besides the one of processes; None where authentication is off.
 
     ``joined`` is true once it has read both topics; until then all are refused.
     """
@@ -71,6 +77,7 @@ class FunctionOperations:
         held: HeldOperations,
         workers: RpcClient,
         *,
+        superusers: frozenset[str] | None,
         encrypted: bool,
         trigger_s: float,
         joined: Callable[[], bool],
@@ -84,6 +91,7 @@ class FunctionOperations:
         self._leader = leader
         self._held = held
         self._workers = workers
+        self._superusers = superusers
         self._encrypted = encrypted
         self._trigger_s = trigger_s
         self._joined = joined
@@ -171,7 +179,20 @@ class FunctionOperations:
             packageLocation=_location(of.package, of.file_name),
             createTime=self._clock.wall_ms(),
         )
+        await self._give_role(metadata, of.namespace.tenant)
         await self._write(pb.ServiceRequest.UPDATE, metadata, None)
+
+    async def _give_role(self, metadata: pb.FunctionMetaData, tenant: str) -> None:
+        """Store the role that the function has, where roles are known."""
+        if self._superusers is None:
+            return
+        identity = CALLER.get()
+        caller = identity.original or identity.role or ""
+        admins: list[str] = []
+        with suppress(NoNodeError):
+            value, _ = await self._store.get(paths.tenant(tenant))
+            admins = list(decode_json(value, paths.tenant(tenant)).get("adminRoles") or ())
+        with_role(metadata, role_for(tenant, caller, admins, self._superusers))
 
     async def _update(self, of: api.UpdatedFunction) -> None:
         await self._lead()

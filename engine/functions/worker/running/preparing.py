@@ -1,5 +1,6 @@
 """The specification of an instance, with its code in a folder of its own that is removed behind it."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -9,11 +10,14 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
+from engine.auth.private_files import replace_private
 from engine.base.disk.files import Lane
 from engine.base.errors import MagnetarError
+from engine.base.tasks import TaskScope, restarting
 from engine.functions.definitions import functions_pb2 as pb
 from engine.functions.runtime.ports import InstanceSpec
 from engine.functions.worker.placing.known_assignments import key_of
+from engine.functions.worker.running.function_tokens import RENEWED_EVERY_S, FunctionTokens
 
 BUILTIN = "builtin://"
 DEFAULT_NAME = "function.py"
@@ -42,6 +46,8 @@ class Preparation:
     service_urls: Callable[[], Awaitable[str]]
     common: Mapping[str, Any] = field(default_factory=dict)
     topics: Callable[[pb.FunctionDetails], Awaitable[None]] | None = None
+    tokens: FunctionTokens | None = None
+    """Issuer of the instances' tokens; None where functions log in without one."""
 
     async def clear(self) -> None:
         """Remove what an earlier process of this worker has left. Raises OSError."""
@@ -64,17 +70,41 @@ class Preparation:
         if self.topics is not None:
             await self.topics(metadata.functionDetails)
         await self.lane.run(partial(_make_empty, code))
+        renewals = TaskScope("token of an instance")
         try:
+            token_file = await self._token_file(metadata, folder / "token", renewals)
             yield InstanceSpec(
                 function=metadata,
                 instance=instance.instanceId,
                 package=await self._package(metadata, code),
                 folder=folder / "run",
                 service_url=await self.service_urls(),
+                token_file=token_file,
                 **self.common,
             )
         finally:
+            await renewals.close()
             await self.lane.run(partial(_remove, folder))
+
+    async def _token_file(
+        self, metadata: pb.FunctionMetaData, path: Path, renewals: TaskScope
+    ) -> Path | None:
+        """Write the token of a function to a file, which is renewed while the instance runs; None without one."""
+        tokens = self.tokens
+        if tokens is None or not tokens.issue(metadata):
+            return None
+
+        async def write() -> None:
+            await self.lane.run(partial(replace_private, path, tokens.issue(metadata).encode()))
+
+        async def renew() -> None:
+            while True:
+                await asyncio.sleep(RENEWED_EVERY_S)
+                await write()
+
+        await write()
+        renewals.spawn("renew", restarting("renewal of a function's token", renew))
+        return path
 
     async def _package(self, metadata: pb.FunctionMetaData, code: Path) -> Path | None:
         """Fetch the function's code; None for what is built in."""

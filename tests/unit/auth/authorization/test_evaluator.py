@@ -282,6 +282,17 @@ def test_a_grant_to_publish_is_none_to_set_policies(name: str) -> None:
         assert verdict.allowed is (role != "app" or name.startswith(LOCAL_NAME))
 
 
+def test_the_state_of_functions_is_opened_by_grants() -> None:
+    view = Records({"t": {}}, {"t/n": policies({"app": ["produce", "consume"]})})
+    topic = NamespaceName.parse("t/n").topic("__function_state_f")
+    for role, is_allowed in (("app", True), ("other", False)):
+        assert judge(Identity(role), Action.PRODUCE, topic, view, RULES).allowed is is_allowed
+        subscription = SubscriptionName(topic, "s")
+        assert (
+            judge(Identity(role), Action.CONSUME, subscription, view, RULES).allowed is is_allowed
+        )
+
+
 def test_a_record_that_is_not_in_memory_is_named() -> None:
     with pytest.raises(NotKnown) as tenant:
         judge(Identity("app"), Action.PRODUCE, TOPIC, Records({}, {}, ["t1"]), RULES)

@@ -80,3 +80,27 @@ async def test_files_of_an_earlier_process_are_removed(tmp_path: Path) -> None:
         assert not left.exists()
     finally:
         lane.close()
+
+
+class Tokens:
+    """Issues numbered tokens."""
+
+    def __init__(self) -> None:
+        self.issued = 0
+
+    def issue(self, metadata: pb.FunctionMetaData) -> str:
+        self.issued += 1
+        return f"token-{self.issued}"
+
+
+async def test_the_token_is_in_a_private_file_beside_the_code(tmp_path: Path) -> None:
+    lane = ThreadLane("test")
+    try:
+        prepare = Preparation(tmp_path / "here", lane, Fetched(), urls, tokens=Tokens())  # type: ignore[arg-type]
+        async with prepare(assignment("function://public/default/f@1")) as spec:
+            assert spec.token_file is not None
+            assert spec.token_file.read_text().startswith("token-")
+            assert spec.token_file.stat().st_mode & 0o777 == 0o600
+        assert not spec.token_file.exists()
+    finally:
+        lane.close()

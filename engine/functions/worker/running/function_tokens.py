@@ -1,0 +1,70 @@
+"""Tokens by which instances log in at brokers: never with the worker's own role."""
+
+from collections.abc import Collection
+
+from engine.auth.authenticators import jws
+from engine.auth.authenticators.key_texts import secret_key, signing_key
+from engine.auth.authenticators.provider import ProviderError
+from engine.auth.authenticators.signing_keys import SigningKey
+from engine.auth.settings import TokenSettings
+from engine.base.clock import Clock
+from engine.functions.definitions import functions_pb2 as pb
+
+ALGORITHMS = ("HS256", "RS256", "ES256", "ES384", "ES512")
+LIFETIME_S = 7 * 86400
+RENEWED_EVERY_S = 86400.0
+"""Time after which a running instance has a new token in its file."""
+PROVIDER = "magnetar.role"
+"""Provider in the FunctionAuthenticationSpec of a function whose data is its role."""
+
+
+def role_for(tenant: str, caller: str, admins: Collection[str], superusers: Collection[str]) -> str:
+    """Return the role of a new function: that of its creator; for one that a superuser creates the tenant's first
+    administrator, so that user code never has the rights of a superuser. A tenant without administrators has a role for
+    its functions, which needs grants."""
+    if caller and caller not in superusers:
+        return caller
+    allowed = sorted(role for role in admins if role not in superusers)
+    return allowed[0] if allowed else f"functions-{tenant}"
+
+
+def with_role(metadata: pb.FunctionMetaData, role: str) -> None:
+    """Store the role of a function in its metadata."""
+    spec = pb.FunctionAuthenticationSpec(data=role.encode(), provider=PROVIDER)
+    metadata.functionAuthSpec.CopyFrom(spec)
+
+
+class FunctionTokens:
+    """Issuer of tokens, by a key that brokers accept. Raises ProviderError for one that cannot be used."""
+
+    def __init__(self, key_text: str, settings: TokenSettings, clock: Clock) -> None:
+        self._key = _key(key_text)
+        self._settings = settings.values()
+        self._clock = clock
+
+    def issue(self, metadata: pb.FunctionMetaData) -> str:
+        """Return a token for a function's role; empty for a function of another kind of worker, which has none."""
+        if metadata.functionAuthSpec.provider != PROVIDER:
+            return ""
+        now_s = self._clock.wall_ms() // 1000
+        claims = {
+            "iat": now_s,
+            "exp": now_s + LIFETIME_S,
+            self._settings.auth_claim: metadata.functionAuthSpec.data.decode(),
+        }
+        if self._settings.audience_claim:
+            claims[self._settings.audience_claim] = self._settings.audience
+        for algorithm in ALGORITHMS:
+            try:
+                return jws.sign(claims, self._key, algorithm)
+            except ValueError:
+                continue  # the key is of another kind
+        raise ProviderError(f"token_signing_key is no key of {', '.join(ALGORITHMS)}")
+
+
+def _key(text: str) -> SigningKey:
+    """Return the private key that the setting has, or the secret key. Raises ProviderError."""
+    try:
+        return signing_key(text, "token_signing_key")
+    except ProviderError:
+        return secret_key(text, "token_signing_key")
