@@ -546,5 +546,12 @@ async def answered(
         return text(403, CHANGES_REFUSED)
     try:
         return await page(request)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         return text(400, f"Request body or query is not as expected: {error}")

@@ -98,7 +98,7 @@ async def decommission(
     cookie. Return the number of ledgers.
 
     ``progress`` is called with the ledgers left and those at the begin. Raises BookieChangeError for a bookie that is
-    registered, and when ledgers are left after ``timeout_s``; a later call continues.
+    registered or not known, and when ledgers are left after ``timeout_s``; a later call continues.
     """
     if await is_registered(store, bookie):
         raise BookieChangeError(f"{bookie} is registered: stop it first, it must not return")
@@ -127,6 +127,8 @@ async def decommission(
                 f"{len(left)} of {first} ledgers are left on {bookie}, such as {left[:10]}; its cookie stays"
             )
         await asyncio.sleep(POLL_S)
+    if not first and await store.exists(paths.cookie(bookie)) is None:
+        raise BookieChangeError(f"{bookie} is not known: it has no cookie, and no ledger names it")
     is_gone = remove_cookie(store, bookie) if delete_cookie else _is_stopped(store, bookie)
     if not await is_gone:
         raise BookieChangeError(f"{bookie} has registered meanwhile; its cookie stays")

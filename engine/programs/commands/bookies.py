@@ -39,6 +39,9 @@ from engine.repair.decommissions import (
     withdraw_decommission,
 )
 from engine.repair.election import auditor
+from engine.repair.ledger_listing import children
+from engine.repair.pages.bookie_spaces import free_and_total, spaces
+from engine.repair.pages.ledger_pages import metadata_json
 from engine.repair.pages.sanity import is_sane
 from engine.repair.settings import RepairSettings
 
@@ -188,6 +191,40 @@ async def drain(tool: BookieTool, given: argparse.Namespace) -> int:
     return 1
 
 
+async def list_bookies(tool: BookieTool, given: argparse.Namespace) -> int:
+    """Print the bookies, each with its state; one that is away has a cookie alone."""
+    writable = {*await children(tool.store, paths.AVAILABLE)} - {"readonly"}
+    read_only = {*await children(tool.store, paths.READ_ONLY)} - writable
+    away = {*await children(tool.store, paths.COOKIES)} - writable - read_only
+    states = (("writable", writable), ("read-only", read_only), ("away", away))
+    for state, bookies in states:
+        for bookie in sorted(bookies) if given.state in (state, None) else ():
+            print(f"{bookie} {state}")
+    return 0
+
+
+async def bookie_info(tool: BookieTool, given: argparse.Namespace) -> int:
+    """Print the room on the disks of each bookie, and the sum, as BookKeeper does."""
+    listed = await spaces(tool.store, tool.recovery.client)
+    for bookie, space in listed.items():
+        if space is None:
+            print(f"{bookie}: does not answer", file=sys.stderr)
+        else:
+            print(f"{bookie}: {free_and_total(space)}")
+    known = [space for space in listed.values() if space is not None]
+    free, total = sum(space[0] for space in known), sum(space[1] for space in known)
+    print(f"ClusterInfo: {free_and_total((free, total))}")
+    return int(len(known) < len(listed) or not listed)
+
+
+async def ledger_metadata(tool: BookieTool, given: argparse.Namespace) -> int:
+    """Print the metadata of ledgers as JSON, without passwords."""
+    for ledger_id in given.ledgers:
+        metadata = await tool.recovery.client.metadata(ledger_id)
+        print(json.dumps(metadata_json(ledger_id, metadata)))
+    return 0
+
+
 async def force_checks(tool: BookieTool, given: argparse.Namespace) -> int:
     """Make periodic checks of the auditor due, those that are named or all."""
     named = {
@@ -294,6 +331,11 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--ledgers", action="store_true", help="the check of all ledgers")
     command.add_argument("--placement", action="store_true", help="the check of placement")
     command.add_argument("--replicas", action="store_true", help="the count of copies")
+    command = verb("listbookies", list_bookies, "list the bookies with their states")
+    command.add_argument("--state", choices=("writable", "read-only", "away"), help="only these")
+    verb("bookieinfo", bookie_info, "print the room on the disks of all bookies")
+    command = verb("ledgermetadata", ledger_metadata, "print the metadata of ledgers as JSON")
+    command.add_argument("ledgers", nargs="+", type=int, metavar="ID")
     command = verb("drain", drain, "make a bookie read-only and copy what it holds elsewhere")
     command.add_argument("bookie")
     command.add_argument("--withdraw", action="store_true", help="make it writable again")

@@ -78,7 +78,13 @@ async def test_a_lost_bookie_is_repaired_while_ledgers_are_written(
         assert await asyncio.to_thread(bookies_command, ["whoisauditor"]) == 0
         assert await asyncio.to_thread(bookies_command, ["triggeraudit"]) == 0
         assert await asyncio.to_thread(bookies_command, ["bookiesanity", bookies[1].id]) == 0
+        for command in (["listbookies"], ["bookieinfo"], ["ledgermetadata", str(min(written))]):
+            assert await asyncio.to_thread(bookies_command, command) == 0
         shown = capsys.readouterr().out
+        assert all(f"{bookie.id} writable\n" in shown for bookie in bookies[1:])
+        assert f"{bookies[0].id} " not in shown.partition("is decommissioned")[2]
+        assert f"{bookies[1].id}: {{Free: " in shown
+        assert f'"ledgerId": {min(written)}, ' in shown
         assert f"{bookies[0].id} is decommissioned" in shown
         assert any(f"Auditor: {bookie.id}" in shown for bookie in bookies[1:])
     finally:

@@ -233,7 +233,17 @@ def on_apaches_bookies(
     assert "auto-recovery is disabled" in ours.run("autorecovery")
     assert "auto-recovery is enabled" in ours.run("autorecovery", "--enable")
 
+    assert set(ours.run("listbookies", "--state", "writable").split()) == {*ids, "writable"}
+    shown = ours.run("bookieinfo")
+    for bookie in ids:
+        # Free bytes change while the two look.
+        [total] = re.findall(rf"{bookie}: {{Free: [^}}]+Total: ([^}}]+)}}", shown)
+        assert f"Total: {total}" in worked(java, uri, "bookieinfo")
+
     ledger, members = written(java, uri, "triggered-by-ours")
+    metadata = ours.run("ledgermetadata", ledger)
+    for part in ('"state": "CLOSED"', '"length": 20000', '"lastEntryId": 99', members[0]):
+        assert part in metadata
     assert "1 ledgers would be copied" in ours.run("recover", "--dry-run", members[0])
     assert "1 ledgers copied, 0 failed" in ours.run("recover", "--ledger", ledger, members[0])
     copied_from(java, "triggered-by-ours", ledger, members[0])

@@ -85,6 +85,18 @@ async def test_next_auditor_carries_on_and_progress_is_stored(start_cluster: Sta
     await stopped(second)
 
 
+async def test_a_bookie_that_nobody_knows_is_not_said_to_be_decommissioned(
+    start_cluster: Start,
+) -> None:
+    cluster = await start_cluster(1)
+    records = cluster.recovery("r").records
+    with pytest.raises(BookieChangeError, match="b7 is not known"):
+        await decommission(cluster.store, records, "b7", timeout_s=60)
+    await cluster.lose("b0")
+    assert await decommission(cluster.store, records, "b0", timeout_s=60) == 0
+    assert await cluster.store.exists(paths.cookie("b0")) is None
+
+
 async def test_of_two_requests_at_once_one_is_taken() -> None:
     server = MemoryServer()
     requests = [

@@ -56,6 +56,11 @@ async def test_pages_have_bookkeepers_texts(start_cluster: Start, tmp_path: Path
     )
     assert (await ask(own, "PUT", "lost_bookie_recovery_delay", {"delay_seconds": -7}))[0] == 400
     assert (await ask(own, "PUT", "lost_bookie_recovery_delay", {}))[0] == 400
+    for raw in (b'{"delay_seconds": 1e999}', b"[" * 4000, b"\xff", b"[]"):
+        request = Request("PUT", f"{PREFIX}lost_bookie_recovery_delay", "", {}, raw)
+        response = await own.pages.answer(request)
+        assert isinstance(response, Response)
+        assert response.status == 400, raw[:30]
     assert await ask(own, "GET", "lost_bookie_recovery_delay") == (
         200,
         "lostBookieRecoveryDelay value: 7",
