@@ -93,7 +93,7 @@ class ConnectorInstance:
         self._clock = clock
         self._on_end = on_end
         self._ended = False
-        self._state = FunctionRegisters(plan, client, asyncio.get_running_loop(), Bridge())
+        self._state = FunctionRegisters(plan, client, asyncio.get_running_loop(), Bridge(self._end))
         self._connector: Source | Sink | None = None
         self._work: asyncio.Task[None] | None = None
         self._publisher = InstancePublisher(client, self._stored, self._room)

@@ -78,7 +78,7 @@ class FunctionInstance:
         self._on_end = on_end
         self._ended = False
         self._loop = asyncio.get_running_loop()
-        self._bridge = Bridge()
+        self._bridge = Bridge(self._end)
         self._official = OfficialClient(plan)
         self._feeds: list[InputFeed] = []
         self._feed_of: dict[Attachment, InputFeed] = {}

@@ -51,11 +51,13 @@ class InstanceProcess:
     """One instance in a process; made by ``ProcessRuntime``."""
 
     def __init__(
-        self, folder: Path, process: asyncio.subprocess.Process, link: socket.socket
+        self, folder: Path, process: asyncio.subprocess.Process, link: socket.socket, output: int
     ) -> None:
         self._folder = folder
         self._process = process
         self._link = link
+        self._output = output
+        """Read end of the pipe that it writes its log to."""
         self._log = BoundedLog(folder)
         self._scope = TaskScope(f"instance {process.pid}")
         self._writer: asyncio.StreamWriter | None = None
@@ -79,16 +81,22 @@ class InstanceProcess:
 
     async def _watch(self, reader: asyncio.StreamReader) -> None:
         """Follow the instance's answers and log until its process has ended."""
-        assert self._process.stdout is not None
+        loop, lines_of = asyncio.get_running_loop(), asyncio.StreamReader()
+        # A pipe of asyncio's would keep wait() waiting for as long as anything that the instance started has it.
+        pipe, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(lines_of),
+            os.fdopen(self._output, "rb", buffering=0),
+        )
         async with asyncio.TaskGroup() as group:
             answers = group.create_task(self._follow(reader))
-            lines = group.create_task(self._record(self._process.stdout))
+            lines = group.create_task(self._record(lines_of))
             status = await self._process.wait()
             # What it started keeps neither its log open nor runs on.
             self._kill_group()
             _, late = await asyncio.wait([answers, lines], timeout=1.0)
             for task in late:
                 task.cancel()
+        pipe.close()
         text = "" if self._stopping else self._reason or self._unexplained(status)
         self._log.close()
         self._ended.set_result(ExitReason(self._stopping, text, status))
@@ -214,18 +222,19 @@ class ProcessRuntime:
             plan = plan_of(with_token(spec), code)
             if self._user is not None:
                 await asyncio.to_thread(_give_to, folder, self._user)
-            process, link = await self._spawn(spec, folder)
+            process, link, output = await self._spawn(spec, folder)
         except OSError as error:
             raise InstanceError(f"the instance cannot be started: {error}") from error
-        instance = InstanceProcess(folder, process, link)
+        instance = InstanceProcess(folder, process, link, output)
         await instance.begin(plan)
         return instance
 
     async def _spawn(
         self, spec: InstanceSpec, folder: Path
-    ) -> tuple[asyncio.subprocess.Process, socket.socket]:
+    ) -> tuple[asyncio.subprocess.Process, socket.socket, int]:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
+        output, written = os.pipe()
         environment = {
             **ENVIRONMENT,
             "HOME": str(folder),
@@ -240,7 +249,7 @@ class ProcessRuntime:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-c", PROGRAM, str(theirs.fileno()), ROOT),
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
+                stdout=written,
                 stderr=asyncio.subprocess.STDOUT,
                 pass_fds=[theirs.fileno()],
                 env=environment,
@@ -250,10 +259,12 @@ class ProcessRuntime:
             )
         except BaseException:
             ours.close()
+            os.close(output)
             raise
         finally:
             theirs.close()
-        return process, ours
+            os.close(written)
+        return process, ours, output
 
 
 def status_of(shown: Mapping[str, Any]) -> InstanceStatus:

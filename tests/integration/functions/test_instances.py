@@ -288,7 +288,7 @@ async def test_a_trigger_returns_the_output_or_the_exception(
 
 async def end_of(function: Function, **more: Any) -> str:
     started = await function.start(**more)
-    reason = await asyncio.wait_for(started.wait(), 30)
+    reason = await asyncio.wait_for(started.wait(), 60)
     await started.stop(1)
     assert not reason.expected
     return reason.text

@@ -190,6 +190,17 @@ async def test_at_least_once_loses_nothing(
     assert counts.keys() == set(range(MESSAGES))
 
 
+@pytest.mark.timeout(240)
+async def test_at_most_once_repeats_nothing(
+    client: pulsar.Client, instance: Instance, namespace: str, tmp_path: Path
+) -> None:
+    inside, out = f"persistent://{namespace}/in", f"persistent://{namespace}/out"
+    function = function_of(instance, tmp_path, namespace, 1, inside, out)
+    await processed(client, instance, function, inside, 1, batches=False)
+    counts = await asyncio.to_thread(all_of, client, out)
+    assert set(counts.values()) == {1}
+
+
 async def test_without_deduplication_effectively_once_ends_with_the_reason(
     client: pulsar.Client, instance: Instance, tmp_path: Path
 ) -> None:
@@ -201,7 +212,7 @@ async def test_without_deduplication_effectively_once_ends_with_the_reason(
     producer.send(b"1")
     started = await function.start()
     try:
-        reason = await asyncio.wait_for(started.wait(), 30)
+        reason = await asyncio.wait_for(started.wait(), 60)
     finally:
         await started.stop(5)
     assert f"{base}-out has no deduplication" in reason.text

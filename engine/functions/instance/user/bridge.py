@@ -7,9 +7,11 @@ from typing import Any
 
 
 class Bridge:
-    """Runs what threads ``post`` on the loop that made it, in order."""
+    """Runs what threads ``post`` on the loop that made it, in order. ``on_error`` is called with what a call raises;
+    nothing is run behind it."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_error: Callable[[BaseException], None]) -> None:
+        self._on_error = on_error
         self._loop = asyncio.get_running_loop()
         self._calls: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._waking = False
@@ -25,6 +27,12 @@ class Bridge:
         # Before the calls: what is posted meanwhile wakes the loop again or is run here.
         self._waking = False
         calls = self._calls
-        while calls:
-            call, arguments = calls.popleft()
-            call(*arguments)
+        try:
+            while calls:
+                call, arguments = calls.popleft()
+                call(*arguments)
+        except Exception as error:
+            # Without that call, messages would stay unacknowledged for ever: the instance is to start again.
+            calls.clear()
+            self._waking = True
+            self._on_error(error)
