@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from engine.base.errors import InvalidField, MagnetarError
-from gateway.services.pinned_http import Address, Destination, is_public
+from gateway.services.outside.pinned_http import Address, Destination, is_public
 
 URL_CHARS_MAX = 2_000
 SETTING = "alert_destinations"

@@ -21,7 +21,7 @@ from gateway.alerts.destinations import DestinationError, parse_url, resolve
 from gateway.alerts.messages import Notification
 from gateway.alerts.models import AlertChannel, AlertDelivery, ChannelKind
 from gateway.alerts.store import firings_of
-from gateway.services.pinned_http import ToAddress
+from gateway.services.outside.pinned_http import ToAddress
 
 CONNECT_S, READ_S = 5.0, 10.0
 ID_HEADER = "X-Magnetar-Delivery"

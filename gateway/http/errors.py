@@ -48,7 +48,7 @@ from gateway.database.refusals import reason_of
 from gateway.http import container
 from gateway.http.auth.access import RefusedAsError
 from gateway.http.exchange import BODY_TIMEOUT_S, EncodedBodyError, SlowBodyError
-from gateway.http.uploads import TooLargeUploadError
+from gateway.http.forms.uploads import TooLargeUploadError
 from gateway.services.health.hops import HopError, Kind
 
 log = logging.getLogger(__name__)

@@ -32,9 +32,9 @@ from gateway.http.exchange import (
     read_body,
     send_answer,
 )
+from gateway.http.forms.uploads import LateBody, is_upload
 from gateway.http.paths import resolve_request
 from gateway.http.security import SAFE_METHODS
-from gateway.http.uploads import LateBody, is_upload
 
 WATCH_AFTER_S = 0.5
 """Time from which on a reading request is cancelled when its client disconnects; most are answered earlier."""

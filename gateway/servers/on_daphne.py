@@ -22,7 +22,8 @@ from twisted.web import http
 
 from engine.net.http import DROPPED_BYTES_MAX, LINGER_S
 from engine.net.service_manager import notices
-from gateway.http import exchange, uploads
+from gateway.http import exchange
+from gateway.http.forms import uploads
 from gateway.servers.connections import Addresses, answer
 from gateway.servers.websocket import Application, Sockets
 

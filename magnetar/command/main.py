@@ -38,6 +38,16 @@ COMMANDS: dict[str, CommandEntry] = {
     "tiers": CommandEntry(
         "cluster.tiers", "Show and move ledgers between bookies and tiered storage."
     ),
+    "functions": CommandEntry(
+        "functions.local_run", "Deploy, start, stop and examine functions.", "functions"
+    ),
+    "sources": CommandEntry(
+        "functions.components", "Deploy, start, stop and examine sources.", "sources"
+    ),
+    "sinks": CommandEntry(
+        "functions.components", "Deploy, start, stop and examine sinks.", "sinks"
+    ),
+    "packages": CommandEntry("functions.packages", "Store, fetch and delete code of functions."),
     "clients": CommandEntry("cluster.clients", "List, count and disconnect connected clients."),
     "copies": CommandEntry("changing.copies", "Copy, move and redrive messages between topics."),
     "changes": CommandEntry("changing.changes", "Confirm, stop and retry changes of many objects."),

@@ -23,7 +23,7 @@ from engine.functions.ports import Component, OnComponents, OnFunction, OnInstan
 from engine.packages.package_name import PackageName
 from gateway.http.auth.access import AccessRefusedError, RefusedAsError, authorize
 from gateway.http.bodies import flag, json_answer, json_body, no_content, whole_number
-from gateway.http.multipart import is_form
+from gateway.http.forms.multipart import is_form
 from gateway.rest.base import AdminResource
 from gateway.rest.functions.deployment_forms import (
     check_size,
@@ -398,10 +398,10 @@ _OF_FUNCTIONS = {
 
 
 def _routes() -> list[tuple[str, type[AdminResource]]]:
-    found: list[tuple[str, type[AdminResource]]] = []
+    routes_of: list[tuple[str, type[AdminResource]]] = []
 
     def add(tree: str, component: Component, views: dict[str, type[ComponentResource]]) -> None:
-        found.extend(
+        routes_of.extend(
             (f"/admin/v3/{tree}{path}", _of(component, view)) for path, view in views.items()
         )
 
@@ -411,9 +411,9 @@ def _routes() -> list[tuple[str, type[AdminResource]]]:
         ("sink", ("sinks", "sink")),
     ):
         for tree in trees:
-            one = f"{tree}/{{tenant}}/{{namespace}}/{{{component}Name}}"
+            named = f"{tree}/{{tenant}}/{{namespace}}/{{{component}Name}}"
             add(f"{tree}/{{tenant}}/{{namespace}}", component, {"": NamesResource})  # type: ignore[arg-type]
-            add(one, component, _NAMED)  # type: ignore[arg-type]
+            add(named, component, _NAMED)  # type: ignore[arg-type]
             if component == "function":
                 continue
             built_in = f"/builtin{component}s"
@@ -438,7 +438,7 @@ def _routes() -> list[tuple[str, type[AdminResource]]]:
             "/download": StoredFileResource,
         },
     )
-    return found
+    return routes_of
 
 
 ROUTES = _routes()

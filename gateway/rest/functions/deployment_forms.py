@@ -16,9 +16,9 @@ from engine.base.errors import InvalidField, InvalidRequest
 from engine.functions.definitions.config_fields import JsonConfig
 from engine.functions.definitions.configs import Kind, parse_config
 from gateway.http.bodies import object_body
-from gateway.http.multipart import Part, is_form, parts_of
-from gateway.http.uploads import form_body
-from gateway.services.functions.deploying import Code, Limits
+from gateway.http.forms.multipart import Part, is_form, parts_of
+from gateway.http.forms.uploads import form_body
+from gateway.services.functions.deploying import CodeGiven, PackageLimits
 from gateway.services.functions.package_urls import fetch
 
 JSON_BYTES_MAX = 1 << 20
@@ -27,7 +27,7 @@ PACKAGE_URL = "packageUrl"
 
 class DeploymentForm(NamedTuple):
     config: JsonConfig
-    code: Code
+    code: CodeGiven
     update_auth_data: bool = False
 
 
@@ -39,14 +39,14 @@ async def deployment_form(request: HttpRequest, kind: Kind) -> DeploymentForm:
         url = body.get(PACKAGE_URL) or ""
         if not isinstance(url, str):
             raise InvalidField(PACKAGE_URL, "must be a string")
-        return DeploymentForm(parse_config(kind, body or None), Code(url=url))
+        return DeploymentForm(parse_config(kind, body or None), CodeGiven(url=url))
     parts = parts_of(await form_body(request), content_type)
     config = parse_config(kind, json_part(parts, f"{kind}Config"))
     options = json_part(parts, "updateOptions") or {}
     if not isinstance(options, dict):
         raise InvalidField("updateOptions", "must be a JSON object")
     data, url_part = parts.get("data"), parts.get("url")
-    code = Code(
+    code = CodeGiven(
         data.content if data is not None else b"",
         data.file_name if data is not None else "",
         url_part.text.strip() if url_part is not None else "",
@@ -75,7 +75,7 @@ async def form_parts(request: HttpRequest) -> dict[str, Part]:
     return parts_of(await form_body(request), content_type)
 
 
-def limits() -> Limits:
+def limits() -> PackageLimits:
     """Return the limits of packages in the settings."""
     environment = settings.ENVIRONMENT
     bytes_max: int = environment.package_bytes_max
@@ -83,7 +83,7 @@ def limits() -> Limits:
     def fetched(url: str) -> bytes | mmap:
         return fetch(url, environment.package_urls, bytes_max)
 
-    return Limits(bytes_max, fetched)
+    return PackageLimits(bytes_max, fetched)
 
 
 def check_size(part: Part) -> None:

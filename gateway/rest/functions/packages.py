@@ -123,7 +123,7 @@ class PackageVersionResource(PackageResource):
 
 
 class PackageMetadataResource(PackageResource):
-    """What is known of a version of a package."""
+    """The metadata of a version of a package."""
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.package()

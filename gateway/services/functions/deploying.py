@@ -1,4 +1,4 @@
-"""Functions, sources and sinks created and updated: config and code checked, code stored, then the workers told."""
+"""Functions, sources and sinks created and updated: their config is checked, their code stored, then workers asked."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ from engine.functions.packages.package_files import UPLOADED_WITH, UploadedPacka
 from engine.functions.ports import FunctionService, OnFunction
 from engine.functions.registered_workers import registered_workers
 from engine.functions.worker_operations import NO_WORKER
-from engine.packages.package_name import PackageName
+from engine.packages.package_name import PACKAGE_KINDS, PackageName
 from engine.packages.package_operations import PackageDescription, Via
 from engine.tenancy.namespaces import get_policies
 from engine.tenancy.tenants import get_tenant
@@ -41,9 +41,10 @@ FILE_ENDINGS = (".py", ".whl", ".zip")
 FILE_NAME_CHARACTERS_MAX = 255
 VERSION_ATTEMPTS = 3
 BUILTIN = "builtin://"
+PACKAGE_URLS = tuple(f"{kind}://" for kind in PACKAGE_KINDS)
 
 
-class Code(NamedTuple):
+class CodeGiven(NamedTuple):
     """Code as it was given: a file, or a URL of it. Without both a built-in connector is meant, or the same code."""
 
     content: bytes | memoryview = b""
@@ -55,7 +56,7 @@ class Code(NamedTuple):
         return len(self.content) > 0
 
 
-class Limits(NamedTuple):
+class PackageLimits(NamedTuple):
     """``bytes_max``: of a package. ``fetch(url)`` returns the content at a permitted URL, and blocks."""
 
     bytes_max: int
@@ -68,9 +69,9 @@ class Deployment(NamedTuple):
     engine: Engine
     function: OnFunction
     config: JsonConfig
-    """As given: known fields alone."""
-    code: Code
-    limits: Limits
+    """The known fields of the given config."""
+    code: CodeGiven
+    limits: PackageLimits
 
     @property
     def kind(self) -> Kind:
@@ -106,7 +107,7 @@ async def create(deployment: Deployment) -> None:
         raise InvalidRequest(error.reason) from error
     if function.name in await deployment.service.names(function):
         raise InvalidRequest(_exists(deployment))
-    code = _code(deployment)
+    code = await _located(deployment, _code(deployment))
     if deployment.kind != "function":
         _check_given(deployment, code, f"{deployment.noun} package is not provided")
     details = _details(deployment, deployment.named_config, code)
@@ -135,7 +136,8 @@ async def update(deployment: Deployment, *, anyway: bool = False) -> None:
     given = built_in_connectors.with_stored_secrets(
         deployment.kind, stored, before, deployment.config
     )
-    config, code = merged(deployment.kind, before, given), _code(deployment)
+    config = merged(deployment.kind, before, given)
+    code = await _located(deployment, _code(deployment))
     details = _details(deployment, config, code)
     details.packageUrl = stored.packageUrl
     is_new = code.is_file or bool(code.url)
@@ -162,7 +164,7 @@ async def update(deployment: Deployment, *, anyway: bool = False) -> None:
 
 
 class _Package(NamedTuple):
-    """Where a function's code is, and the name of its file. ``stored``: it was stored for this deployment."""
+    """The place of a function's code, and the name of its file. ``stored``: it was stored for this deployment."""
 
     url: str = ""
     file_name: str = ""
@@ -173,7 +175,7 @@ def _exists(deployment: Deployment) -> str:
     return f"{deployment.noun} {deployment.function.name} already exists"
 
 
-def _code(deployment: Deployment) -> Code:
+def _code(deployment: Deployment) -> CodeGiven:
     """Return the code that a deployment names, by a field of the config when it has no other. Raises InvalidRequest."""
     code, limits = deployment.code, deployment.limits
     if code.is_file and code.url:
@@ -188,7 +190,7 @@ def _code(deployment: Deployment) -> Code:
     for field in (*fields, f"{deployment.kind}Type", "archive"):
         value = deployment.config.get(field, "")
         if "://" in value:  # a name of a file without a scheme is of the client's machine
-            return Code(url=value)
+            return CodeGiven(url=value)
     return code
 
 
@@ -201,12 +203,12 @@ def _file_name(given: str) -> str:
     return name
 
 
-def _check_given(deployment: Deployment, code: Code, refusal: str) -> None:
+def _check_given(deployment: Deployment, code: CodeGiven, refusal: str) -> None:
     if not code.is_file and not code.url:
         raise InvalidRequest(refusal)
 
 
-def _details(deployment: Deployment, config: JsonConfig, code: Code) -> FunctionDetails:
+def _details(deployment: Deployment, config: JsonConfig, code: CodeGiven) -> FunctionDetails:
     """Return the record of a config. Raises InvalidRequest."""
     kind, name = deployment.kind, deployment.function.name
     file_name = code.file_name or file_name_of(code.url)
@@ -234,20 +236,19 @@ def _packages(deployment: Deployment) -> PackageClient:
     return PackageClient(engine.admin, principal=engine.principal, via=via)
 
 
-async def _stored(deployment: Deployment, details: FunctionDetails, code: Code) -> _Package:
+async def _stored(deployment: Deployment, details: FunctionDetails, code: CodeGiven) -> _Package:
     """Store the code where it is not stored yet, and return its place. Raises InvalidRequest, Refusals."""
     if details.builtin:
         return _Package(f"{BUILTIN}{details.builtin}")
     content, file_name = code.content, code.file_name
     if code.url:
-        scheme = code.url.partition("://")[0]
-        if scheme in ("function", "sink", "source"):
-            return await _referred(deployment, code.url)
-        if scheme not in ("http", "https"):
+        if code.url.startswith(PACKAGE_URLS):
+            return _Package(code.url, code.file_name)
+        if not code.url.startswith(("http://", "https://")):
             raise InvalidRequest(NOT_VALID)
         content = memoryview(await asyncio.to_thread(deployment.limits.fetch, code.url))
         file_name = _file_name(file_name_of(code.url))
-        _check_given(deployment, Code(content), f"{deployment.noun} Package is not provided")
+        _check_given(deployment, CodeGiven(content), f"{deployment.noun} Package is not provided")
     if not file_name:
         file_name = f"{_class_of(details).partition('.')[0]}.py"
     if not file_name.lower().endswith(FILE_ENDINGS):
@@ -275,13 +276,15 @@ async def _upload(deployment: Deployment, content: bytes | memoryview, file_name
     raise AssertionError("the last attempt returns or raises")
 
 
-async def _referred(deployment: Deployment, url: str) -> _Package:
-    """Return the version of a stored package that a URL names now. Raises InvalidRequest, Forbidden.
+async def _located(deployment: Deployment, code: CodeGiven) -> CodeGiven:
+    """Return the code with the version that the URL of a stored package names now, and the name of its file.
 
-    The package of another namespace, or of another kind, needs the right to packages.
+    The package of another namespace, or of another kind, needs the right to packages. Raises InvalidRequest, Forbidden.
     """
+    if not code.url.startswith(PACKAGE_URLS):
+        return code
     try:
-        name = PackageName.parse(url)
+        name = PackageName.parse(code.url)
     except InvalidNameError as error:
         raise InvalidRequest(str(error)) from error
     is_own = (name.kind, name.namespace) == (deployment.kind, deployment.function.namespace)
@@ -294,8 +297,7 @@ async def _referred(deployment: Deployment, url: str) -> _Package:
     except NotFound as error:
         raise InvalidRequest(error.reason) from error
     resolved = name._replace(version=described["version"])
-    file_name = described.get("fileName") or ""
-    return _Package(str(resolved), file_name)
+    return CodeGiven(url=str(resolved), file_name=described.get("fileName") or "")
 
 
 async def _drop(deployment: Deployment, package: _Package) -> None:

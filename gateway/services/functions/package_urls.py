@@ -17,7 +17,7 @@ from requests import Response, Session
 from requests.exceptions import RequestException
 
 from engine.base.errors import InvalidRequest
-from gateway.services.pinned_http import Destination, ToAddress, is_public
+from gateway.services.outside.pinned_http import Destination, ToAddress, is_public
 
 NOT_VALID = "Function Package url is not valid.supported url (http/https/file)"
 """Apache's text."""

@@ -15,7 +15,7 @@ from magnetar.command.connecting.options import ClusterAddress
 from magnetar.command.exits import CommandFailed, Exit
 
 TIMEOUT_S = 10.0
-ANSWER_BYTES_MAX = 64 << 20
+ANSWER_BYTES_MAX = 256 << 20
 REDIRECTS_MAX = 5
 REASON_MAX = 500
 _CODES = {401: Exit.REFUSED, 403: Exit.REFUSED, 404: Exit.MISSING, 503: Exit.UNREACHABLE}
@@ -33,7 +33,7 @@ class Admin:
         self._http = HttpClient(
             network, timeout_s=timeout_s, tls=tls(connection) if secure else None
         )
-        self._headers = [("Content-Type", "application/json")]
+        self._headers: list[tuple[str, str]] = []
         if text := token(connection):
             self._headers.append(("Authorization", f"Bearer {text}"))
 
@@ -54,19 +54,30 @@ class Admin:
 
     async def answer(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
         """Return status and body, after redirects. Raises CommandFailed without a usable answer."""
+        data = b"" if body is None else json.dumps(body).encode()
+        return await self.answer_bytes(method, path, data, "application/json")
+
+    async def answer_bytes(
+        self, method: str, path: str, data: bytes, content_type: str
+    ) -> tuple[int, bytes]:
+        """Return status and body, as ``answer`` does, for a request with these bytes."""
         try:
-            return await self._answer(method, path, body)
+            return await self._answer(method, path, data, content_type)
         except NotReachedError as error:
             raise unreachable(error, self._connection, self.url) from error
         except HttpError as error:
             text = " ".join(str(error).split())
             raise CommandFailed(text, Exit.UNREACHABLE, "See `magnetar doctor`") from error
 
-    async def _answer(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
-        data = b"" if body is None else json.dumps(body).encode()
+    async def _answer(
+        self, method: str, path: str, data: bytes, content_type: str
+    ) -> tuple[int, bytes]:
         url = f"{self.url}{path}"
+        headers = (
+            [("Content-Type", content_type), *self._headers] if content_type else self._headers
+        )
         for _ in range(REDIRECTS_MAX + 1):
-            stream = await self._http.open(method, url, headers=self._headers, body=data)
+            stream = await self._http.open(method, url, headers=headers, body=data)
             try:
                 if stream.status not in (301, 302, 307, 308) or not stream.location:
                     return stream.status, await _body(stream)

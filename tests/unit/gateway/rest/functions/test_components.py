@@ -71,7 +71,7 @@ def test_the_form_of_the_go_library_is_read(call: Gateway) -> None:
 def test_json_alone_with_a_package_creates_a_function(call: Gateway, world: FunctionsWorld) -> None:
     assert created(call).status == 204
     other = F.replace("/ex", "/two")
-    given = CONFIG | {"packageUrl": "function://public/default/ex@latest"}
+    given = CONFIG | {"packageUrl": "function://public/default/ex@latest", "runtime": None}
     assert call("POST", other, given, content_type="application/json").status == 204
     assert package_url(world, "two") == "function://public/default/ex@0"
     metadata = world.workers.functions["function", "public/default", "two"]

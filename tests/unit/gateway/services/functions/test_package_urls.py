@@ -17,7 +17,7 @@ from gateway.services.functions.package_urls import (
     file_name_of,
     resolve,
 )
-from gateway.services.pinned_http import Destination
+from gateway.services.outside.pinned_http import Destination
 
 ANY = [re.compile(".*")]
 PUBLIC, PRIVATE = "93.184.216.34", "10.0.0.1"
@@ -37,7 +37,7 @@ PUBLIC, PRIVATE = "93.184.216.34", "10.0.0.1"
         *("https://x:99999/y", "https://x/\n", "https://ü/x", "https://x/" + "y" * 2_000, "x", ""),
     ],
 )
-def test_what_is_no_plain_url_of_the_web_is_refused(url: str) -> None:
+def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(InvalidRequest, match=re.escape(NOT_VALID)):
         check_url(url, ANY)
 

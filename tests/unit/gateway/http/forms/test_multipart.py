@@ -6,7 +6,7 @@ import tempfile
 import pytest
 
 from engine.base.errors import InvalidField
-from gateway.http.multipart import HEAD_BYTES_MAX, PARTS_MAX, Part, is_form, parts_of
+from gateway.http.forms.multipart import HEAD_BYTES_MAX, PARTS_MAX, Part, is_form, parts_of
 from tests.support.functions.forms import FORM_TYPE, file_part, form, json_part, text_part
 
 

@@ -24,7 +24,7 @@ from gateway.http.exchange import (
     SlowBodyError,
     drop_rest,
 )
-from gateway.http.multipart import is_form
+from gateway.http.forms.multipart import is_form
 
 TIMEOUT_S = 300.0
 """Time within which an upload must be complete."""

@@ -1,0 +1,1 @@
+"""Forms of several parts, and the bodies of uploads."""

@@ -1,0 +1,1 @@
+"""Calls of servers that are no part of a cluster."""

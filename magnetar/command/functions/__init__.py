@@ -1,0 +1,1 @@
+"""Functions, sources, sinks and packages."""
