@@ -212,13 +212,12 @@ class FunctionLeader:
         """Write changes and wait until this worker has read them. Raises MagnetarError."""
         assert self._assignments is not None
         writer = self._assignments
-        async with asyncio.TaskGroup() as group:
-            for key, assignment in changes:
-                value = b"" if assignment is None else encode(assignment)
-                log.info(
-                    "instance %s: %s", key, assignment.workerId if assignment else "not assigned"
-                )
-                group.create_task(writer.write(value, key=key))
+        writes = []
+        for key, assignment in changes:
+            log.info("instance %s: %s", key, assignment.workerId if assignment else "not assigned")
+            value = b"" if assignment is None else encode(assignment)
+            writes.append(writer.write(value, key=key))
+        await asyncio.gather(*writes)
         await self._followed.caught_up()
 
     async def _workers(self) -> Workers:

@@ -62,6 +62,8 @@ class InstanceKeeper:
             parts.store, paths.function_instance(*split_key(key)), parts.worker
         )
         self._wanted: pb.Assignment | None = None
+        self._begun = False
+        """True from the begin of a start to the end of the instance."""
         self._changed = asyncio.Event()
         self._backoff = Backoff(*parts.backoff_s)
         self._tasks = TaskScope(f"instance {key}", lambda name, error: None)  # the keeper has it
@@ -93,8 +95,8 @@ class InstanceKeeper:
         self._changed.set()
 
     def fence(self) -> None:
-        """End the instance at once if the lease is lost."""
-        if self.running is not None and not self._lease.held:
+        """End the instance at once, or its start, if the lease is lost."""
+        if self._begun and not self._lease.held:
             self._changed.set()
 
     @property
@@ -140,20 +142,24 @@ class InstanceKeeper:
 
     async def _run(self, assignment: pb.Assignment) -> None:
         """Run the instance until it ends or its assignment changes."""
+        self._begun, self.error = True, ""
         try:
             async with self._parts.prepare(assignment) as spec:
                 if not self._lease.held:
                     return
-                self.running = await self._parts.runtime.start(spec)
-                try:
-                    await self._watch(self.running)
-                finally:
-                    await self._stop(self.running)
-                    self.running = None
+                self.running = await self._unless_changed(self._parts.runtime.start(spec))
+                if self.running is not None:
+                    try:
+                        await self._watch(self.running)
+                    finally:
+                        await self._stop(self.running)
+                        self.running = None
         except (MagnetarError, OSError) as error:
             self.error = str(error) or type(error).__name__
             log.warning("instance %s cannot run: %s", self.key, self.error)
             self.restarts += 1
+        finally:
+            self._begun = False
         if not self._changed.is_set():
             await self._pause()
 

@@ -7,13 +7,18 @@ lease back, or when its session can no longer be proven.
 import asyncio
 from contextlib import suppress
 
-from engine.base.errors import MagnetarError
-from engine.metadata.store import BadVersionError, MetadataStore, NoNodeError
+from engine.metadata.store import (
+    BadVersionError,
+    MetadataStore,
+    NoNodeError,
+    SessionExpiredError,
+    StoreUnavailableError,
+)
 from engine.ownership.registration import claim
 
 ASK_AGAIN_S = 1.0
 """Seconds after which a lease of another worker is claimed again, should a watch be lost."""
-RELEASE_S = 2.0
+AGAIN_S = 0.2
 
 
 class InstanceLease:
@@ -49,11 +54,16 @@ class InstanceLease:
             stop()
 
     async def release(self) -> None:
-        """Give it back, after the instance has ended. Best effort: the session's end does it as well."""
-        self._session = None
-        with suppress(MagnetarError, TimeoutError):
-            async with asyncio.timeout(RELEASE_S):
+        """Give it back, after the instance has ended: until that is done, or the session that had it is over."""
+        session, self._session = self._store.session_id, None
+        while session == self._store.session_id:
+            try:
                 with suppress(NoNodeError, BadVersionError):
                     value, stat = await self._store.get(self._path)
-                    if stat.ephemeral_owner == self._store.session_id and value == self._value:
+                    if stat.ephemeral_owner == session and value == self._value:
                         await self._store.delete(self._path, stat.version)
+                return
+            except SessionExpiredError:
+                return
+            except StoreUnavailableError:
+                await asyncio.sleep(AGAIN_S)

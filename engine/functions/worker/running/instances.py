@@ -21,6 +21,8 @@ class WorkerInstances:
         self._closed = False
 
     def start(self) -> None:
+        # A session that ends early is noticed at once, one that may have ended by the time.
+        self._parts.store.on_state(lambda state: self._fence_now())
         self._tasks.spawn("fence", restarting("check of the session", self._fence))
 
     @property
@@ -48,8 +50,11 @@ class WorkerInstances:
         await asyncio.gather(*(keeper.close() for keeper in self._keepers.values()))
         await self._tasks.close()
 
+    def _fence_now(self) -> None:
+        for keeper in self._keepers.values():
+            keeper.fence()
+
     async def _fence(self) -> None:
         while True:
-            for keeper in self._keepers.values():
-                keeper.fence()
+            self._fence_now()
             await asyncio.sleep(FENCE_CHECK_S)
