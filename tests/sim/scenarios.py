@@ -19,6 +19,7 @@ from tests.sim.migrating.workload import Migrating
 from tests.sim.moving.workload import Moving
 from tests.sim.offloading.workload import Offloading
 from tests.sim.passing.workload import Passing
+from tests.sim.placing.workload import Placing
 from tests.sim.publishing.workload import Publishing
 from tests.sim.regions.workload import Regions
 from tests.sim.repairing.days import IN_DAYS, Days
@@ -196,6 +197,17 @@ def rivals(rng: random.Random) -> Scenario:
         workloads=(Rivals.draw(rng),),
         faults=draw_faults(rng, (*FAULTS, "unload", "take_over")),
         duration_s=rng.choice((5.0, 10.0)),
+    )
+
+
+def placing(rng: random.Random) -> Scenario:
+    """Draw brokers, bookies, functions workers and an administrator of functions."""
+    shape = Shape.draw(rng)
+    return Scenario(
+        shape=replace(shape, session_s=max(shape.session_s, 2.0)),
+        workloads=(Placing.draw(rng),),
+        faults=draw_faults(rng, (*FAULTS, "unload", "take_over")),
+        duration_s=rng.choice((10.0, 20.0)),
     )
 
 
@@ -457,6 +469,7 @@ SCENARIOS: dict[str, Draw] = {
     "moving": moving,
     "migrating": migrating,
     "rivals": rivals,
+    "placing": placing,
     "rights": rights,
     "schemas": schemas,
     "compacting": compacting,
@@ -480,6 +493,7 @@ TURNS = (
     "moving",
     "migrating",
     "doors",
+    "placing",
     "schemas",
     "compacting",
     "rights",
