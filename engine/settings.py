@@ -129,7 +129,7 @@ ELSEWHERE = frozenset(
         ),
         *("smtp_host", "smtp_password", "smtp_port", "smtp_security", "smtp_user"),
         *("allowed_hosts", "allowed_origins", "apache_clusters", "asgi_server", "clusters"),
-        "mcp_enabled",
+        *("mcp_enabled", "package_bytes_max", "package_url_patterns"),
         *("control_socket", "serves_own_cluster"),
         *("database_url", "database_password", "database_connections_max", "database_tls_enabled"),
         *("database_tls_trust_certs_file_path", "database_tls_certificate_file_path"),

@@ -8,7 +8,7 @@ from rest_framework import serializers as s
 
 from admin_ui.shapes import ChangeBody
 from engine.tenancy.policies.policy import Level
-from engine.tenancy.policies.policy_calls import Tool
+from engine.tenancy.policies.policy_calls import PolicyTool
 
 LEVELS = tuple(level.value for level in Level)
 
@@ -56,7 +56,7 @@ class PolicyOption(s.Serializer[object]):
 class PolicyCommand(s.Serializer[object]):
     """The commands of one tool that set and remove the policy here; the place's name is the last word."""
 
-    tool = s.ChoiceField(choices=tuple(tool.value for tool in Tool))
+    tool = s.ChoiceField(choices=tuple(tool.value for tool in PolicyTool))
     set = s.ListField(child=s.CharField(), help_text="words before those of the options")
     remove = s.ListField(child=s.CharField(), help_text="empty: the tool cannot remove it")
     options = PolicyOption(many=True)

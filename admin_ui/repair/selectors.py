@@ -9,7 +9,7 @@ from engine.repair.blast_radius import BookieShare
 from engine.repair.decommissions import Decommission
 from gateway.clusters.cluster import Cluster
 from gateway.services.engine_link import Engine
-from gateway.services.repair import RepairState
+from gateway.services.health.repair_watch import RepairState
 
 Body = dict[str, Any]
 ROWS_MAX = 100

@@ -22,7 +22,7 @@ from engine.tenancy.nodes import children
 from gateway.clusters.cluster import Cluster
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
-from gateway.services.repair import records_of, stored_delay_s
+from gateway.services.health.repair_watch import records_of, stored_delay_s
 
 SWITCH, DELAY, AUDIT = "repair-switch", "lost-bookie-delay", "repair-audit"
 DECOMMISSION, WITHDRAW = "bookie-decommission", "bookie-decommission-withdraw"

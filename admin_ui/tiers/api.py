@@ -27,7 +27,7 @@ def _number(params: dict[str, str], name: str) -> int | None:
 
 
 class TopicTiersView(ClusterView):
-    """Where the ledgers of a topic are, and which would be moved to tiered storage. The topic is loaded for it."""
+    """The places of a topic's ledgers, and those which would be moved to tiered storage. The topic is loaded for it."""
 
     read_rights = LOOKUP
     calls = {

@@ -633,7 +633,7 @@ class TransactionSettings:
 
     @property
     def log_batches(self) -> BatchedWrites | None:
-        """How records of coordinators are stored together; None: each in an entry of its own."""
+        """Bounds of the records of coordinators that are stored together; None: each in an entry of its own."""
         if not self.transaction_log_batched_write_enabled:
             return None
         return BatchedWrites(

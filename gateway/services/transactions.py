@@ -100,7 +100,7 @@ async def slow(engine: Engine, timeout_ms: int, coordinator: int | None) -> dict
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTransactions:
+class ClusterTransactions:
     """The transactions of a cluster that are not ended. ``coordinators``: rows; None where the brokers offer no
     transactions. ``transactions``: TransactionMetadata of those of coordinators that answered."""
 
@@ -108,7 +108,7 @@ class OpenTransactions:
     transactions: list[Json]
 
 
-async def gathered(engine: Engine, older_ms: int) -> OpenTransactions:
+async def gathered(engine: Engine, older_ms: int) -> ClusterTransactions:
     """Return the coordinators, and the transactions that began ``older_ms`` ago or before. A coordinator that does not
     answer hides no other."""
     open_ones: list[Json] = []
@@ -140,8 +140,8 @@ async def gathered(engine: Engine, older_ms: int) -> OpenTransactions:
     except NotReady as error:
         if error.reason != DISABLED:
             raise
-        return OpenTransactions(None, [])
-    return OpenTransactions(list(rows.values()), open_ones)
+        return ClusterTransactions(None, [])
+    return ClusterTransactions(list(rows.values()), open_ones)
 
 
 async def metadata(engine: Engine, most: int, least: int) -> Json:

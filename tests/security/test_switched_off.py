@@ -84,14 +84,16 @@ def test_no_upload_and_no_address_is_taken(call: Gateway) -> None:
 UNPACKING = re.compile(r"\b(tarfile|zipfile|shutil\.unpack_archive|gzip\.open|lzma|bz2)\b")
 FETCHING = re.compile(r"\b(urlopen|urlretrieve|requests\.(get|post)|httpx|aiohttp)\b")
 OWN = "gateway/standalone/demo.py"
+OF_FUNCTIONS = "engine/functions/runtime/unpacking.py"
+"""Unpacks code of functions, within bounds and into a folder of its own: tests/unit/functions/runtime."""
 """The only caller of a library for addresses: of the instance's own gateway."""
 
 
-def test_no_program_unpacks_archives_or_fetches_addresses_of_clients() -> None:
+def test_no_other_program_unpacks_archives_or_fetches_addresses_of_clients() -> None:
     packages = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
     files = [path for name in packages for path in (ROOT / name).rglob("*.py")]
     texts = {str(path.relative_to(ROOT)): path.read_text() for path in files}
-    assert [name for name, text in texts.items() if UNPACKING.search(text)] == []
+    assert [name for name, text in texts.items() if UNPACKING.search(text)] == [OF_FUNCTIONS]
     assert [name for name, text in texts.items() if FETCHING.search(text)] == [OWN]
 
 

@@ -148,8 +148,10 @@ BY_HAND = {
     "engine/metadata/apart/stores.py": "URLs of stores, no topics",
     "engine/metadata/connect.py": "URLs of members, no topics",
     "engine/metadata/paths.py": "encoded names, to group what is cached: too much in a group is harmless",
+    "engine/broker/administration/tiers/offloader_metrics.py": "names of ledgers, to label what is summed",
     "gateway/environment.py": "a URL of a folder, no topics",
     "gateway/services/admin/brokers.py": "addresses, no topics",
+    "gateway/services/functions/deploying.py": "a URL of a package, no topics",
     "gateway/redis_link.py": "a URL of a server, no topics",
     "gateway/ws/paths.py": "raw paths before they are decoded",
 }

@@ -18,7 +18,7 @@ class RecordLog(Protocol):
 
 
 class RecordOutcome(NamedTuple):
-    """What is called with the outcome of a record: its place, or that it is not known whether it is stored. Must not
+    """Callbacks for the outcome of a record: its place, or that it is not known whether it is stored. They must not
     raise."""
 
     stored: Callable[[LogPlace], None]
@@ -82,7 +82,7 @@ class RecordWriter:
             return
         records, receivers = self._records, self._receivers
         self._records, self._receivers, self._bytes = [], [], 0
-        # A single record is stored as without batches: readers tell the forms apart.
+        # A single record is stored as without batches: readers distinguish the forms.
         self._store(records[0] if len(records) == 1 else batch_of(records), receivers)
 
     def _store(self, entry: bytes, receivers: list[RecordOutcome]) -> None:

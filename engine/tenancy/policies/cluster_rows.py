@@ -8,7 +8,7 @@ from engine.tenancy.policies.policy import Policy
 from engine.tenancy.policies.policy_calls import (
     Option,
     PolicyRoute,
-    Tool,
+    PolicyTool,
     ctl,
     on_namespaces,
     on_topics,
@@ -46,10 +46,10 @@ CLUSTERS: tuple[Policy, ...] = (
         shown=False,
         route=PolicyRoute("replication", removal=None, stored_status=200),
         commands=(
-            on_namespaces(Tool.PULSAR_ADMIN, "set-clusters", Option("--clusters")),
+            on_namespaces(PolicyTool.PULSAR_ADMIN, "set-clusters", Option("--clusters")),
             topic_admin("replication-clusters", Option("--clusters")),
             ctl("clusters", Option("--clusters")),
-            on_topics(Tool.PULSARCTL, "set-replication-clusters", Option("--clusters")),
+            on_topics(PolicyTool.PULSARCTL, "set-replication-clusters", Option("--clusters")),
         ),
     ),
     Policy(

@@ -5,8 +5,8 @@ from engine.tenancy.policies.policy import Policy
 from engine.tenancy.policies.policy_calls import (
     Option,
     PolicyRoute,
+    PolicyTool,
     Removal,
-    Tool,
     both_admin,
     ctl,
     on_namespaces,
@@ -114,13 +114,13 @@ MESSAGES: tuple[Policy, ...] = (
         route=PolicyRoute("encryptionRequired", removal=Removal("POST", False)),
         commands=(
             on_namespaces(
-                Tool.PULSAR_ADMIN,
+                PolicyTool.PULSAR_ADMIN,
                 "set-encryption-required",
                 switch(),
                 remove="set-encryption-required --disable",
             ),
             on_namespaces(
-                Tool.PULSARCTL,
+                PolicyTool.PULSARCTL,
                 "messages-encryption",
                 switch(on="", off="--disable"),
                 remove="messages-encryption --disable",

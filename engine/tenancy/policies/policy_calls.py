@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Tool(StrEnum):
+class PolicyTool(StrEnum):
     """A command line tool for Pulsar."""
 
     PULSAR_ADMIN = "pulsar-admin"
@@ -83,19 +83,19 @@ class ToolCommand:
     for it. The words of the ``options`` follow ``set``, and the name of the namespace or topic is the last word.
     """
 
-    tool: Tool
+    tool: PolicyTool
     of_topics: bool
     set: tuple[str, ...]
     options: tuple[Option, ...]
     remove: tuple[str, ...] = ()
 
 
-def on_namespaces(tool: Tool, set: str, *options: Option, remove: str = "") -> ToolCommand:
+def on_namespaces(tool: PolicyTool, set: str, *options: Option, remove: str = "") -> ToolCommand:
     """Return a tool's commands for namespaces; ``set`` and ``remove`` are words with spaces between."""
     return _command(tool, "namespaces", set, options, remove, of_topics=False)
 
 
-def on_topics(tool: Tool, set: str, *options: Option, remove: str = "") -> ToolCommand:
+def on_topics(tool: PolicyTool, set: str, *options: Option, remove: str = "") -> ToolCommand:
     """Return a tool's commands for topics; ``set`` and ``remove`` are words with spaces between."""
     return _command(tool, "topics", set, options, remove, of_topics=True)
 
@@ -103,13 +103,13 @@ def on_topics(tool: Tool, set: str, *options: Option, remove: str = "") -> ToolC
 def admin(noun: str, *options: Option, fixed: str = "") -> ToolCommand:
     """Return pulsar-admin's ``set-`` and ``remove-`` commands for namespaces; ``fixed`` words are in both."""
     set, remove = f"set-{noun} {fixed}", f"remove-{noun} {fixed}"
-    return on_namespaces(Tool.PULSAR_ADMIN, set, *options, remove=remove)
+    return on_namespaces(PolicyTool.PULSAR_ADMIN, set, *options, remove=remove)
 
 
 def topic_admin(noun: str, *options: Option, fixed: str = "") -> ToolCommand:
     """Return pulsar-admin's commands for topics; see ``admin``."""
     set, remove = f"set-{noun} {fixed}", f"remove-{noun} {fixed}"
-    return _command(Tool.PULSAR_ADMIN, "topicPolicies", set, options, remove, of_topics=True)
+    return _command(PolicyTool.PULSAR_ADMIN, "topicPolicies", set, options, remove, of_topics=True)
 
 
 def both_admin(noun: str, *options: Option, fixed: str = "") -> tuple[ToolCommand, ToolCommand]:
@@ -119,17 +119,17 @@ def both_admin(noun: str, *options: Option, fixed: str = "") -> tuple[ToolComman
 
 def ctl(noun: str, *options: Option, fixed: str = "", remove: str = "") -> ToolCommand:
     """Return pulsarctl's ``set-`` command for namespaces; it removes few of their policies."""
-    return on_namespaces(Tool.PULSARCTL, f"set-{noun} {fixed}", *options, remove=remove)
+    return on_namespaces(PolicyTool.PULSARCTL, f"set-{noun} {fixed}", *options, remove=remove)
 
 
 def topic_ctl(noun: str, *options: Option, fixed: str = "", remove: str = "") -> ToolCommand:
     """Return pulsarctl's ``set-`` and ``remove-`` commands for topics."""
     set, remove = f"set-{noun} {fixed}", remove or f"remove-{noun}"
-    return on_topics(Tool.PULSARCTL, set, *options, remove=remove)
+    return on_topics(PolicyTool.PULSARCTL, set, *options, remove=remove)
 
 
 def _command(
-    tool: Tool,
+    tool: PolicyTool,
     group: str,
     set: str,
     options: tuple[Option, ...],

@@ -8,8 +8,8 @@ from engine.tenancy.policies.policy import Policy
 from engine.tenancy.policies.policy_calls import (
     Option,
     PolicyRoute,
+    PolicyTool,
     Removal,
-    Tool,
     ToolCommand,
     ctl,
     on_namespaces,
@@ -52,7 +52,7 @@ SCHEMAS: tuple[Policy, ...] = (
         topic_route=PolicyRoute("schemaCompatibilityStrategy", method="PUT", everywhere=False),
         commands=(
             on_namespaces(
-                Tool.PULSAR_ADMIN,
+                PolicyTool.PULSAR_ADMIN,
                 "set-schema-compatibility-strategy",
                 Option("--compatibility"),
                 remove="set-schema-compatibility-strategy --compatibility UNDEFINED",
@@ -73,7 +73,7 @@ SCHEMAS: tuple[Policy, ...] = (
         ),
         commands=(
             on_namespaces(
-                Tool.PULSAR_ADMIN, "set-schema-autoupdate-strategy", _OLD_STRATEGY_OPTION
+                PolicyTool.PULSAR_ADMIN, "set-schema-autoupdate-strategy", _OLD_STRATEGY_OPTION
             ),
             ctl("schema-autoupdate-strategy", Option("--compatibility")),
         ),
@@ -89,7 +89,7 @@ SCHEMAS: tuple[Policy, ...] = (
         unset=True,
         route=PolicyRoute("isAllowAutoUpdateSchema", removal=None),
         commands=(
-            on_namespaces(Tool.PULSAR_ADMIN, "set-is-allow-auto-update-schema", switch()),
+            on_namespaces(PolicyTool.PULSAR_ADMIN, "set-is-allow-auto-update-schema", switch()),
             ctl("is-allow-auto-update-schema", switch()),
         ),
     ),
@@ -109,14 +109,14 @@ SCHEMAS: tuple[Policy, ...] = (
         topic_route=PolicyRoute("schemaValidationEnforced", removal=None, everywhere=False),
         commands=(
             on_namespaces(
-                Tool.PULSAR_ADMIN,
+                PolicyTool.PULSAR_ADMIN,
                 "set-schema-validation-enforce",
                 switch(),
                 remove="set-schema-validation-enforce --disable",
             ),
             # pulsar-admin has this command outside topicPolicies, and none that removes it.
             ToolCommand(
-                Tool.PULSAR_ADMIN,
+                PolicyTool.PULSAR_ADMIN,
                 of_topics=True,
                 set=("topics", "set-schema-validation-enforce"),
                 options=(switch(off=""),),

@@ -11,7 +11,7 @@ from gateway.services.attention.outages import Outage
 from gateway.services.attention.quorums import Publishing
 from gateway.services.attention.wording import moment, percent
 from gateway.services.health.hops import Hop, HopState, Kind
-from gateway.services.repair import RepairState
+from gateway.services.health.repair_watch import RepairState
 
 PART_SCORE = 1e9
 """Score of a part that messages need, above that of any subscription."""

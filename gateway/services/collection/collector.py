@@ -32,10 +32,10 @@ from gateway.services.feeds.turns import in_turns
 from gateway.services.geo.link_figures import LinkFigures, figures_of
 from gateway.services.geo.link_index import LinkIndex
 from gateway.services.health.hops import HopError, HopState, Kind
+from gateway.services.health.repair_watch import RepairWatch
 from gateway.services.health.watch import Health
 from gateway.services.index.figures import Values
 from gateway.services.index.topic_index import TopicIndex
-from gateway.services.repair import RepairWatch
 from gateway.services.subscriptions.subscription_index import SubscriptionIndex
 
 log = logging.getLogger(__name__)

@@ -33,7 +33,7 @@ class Appending:
 def anomalies(
     history: Sequence[Appending], seen: Mapping[str, Sequence[list[Value]]]
 ) -> dict[str, list[str]]:
-    """Return descriptions of the anomalies by kind, of those that were found. ``seen``: the lists that readers were
+    """Return descriptions of the anomalies by kind, of those that were anomalous. ``seen``: the lists that readers were
     given, by key, the last of which are those at the end."""
     writers = {value: txn for txn in history for values in txn.appends.values() for value in values}
     lists = {
@@ -43,10 +43,10 @@ def anomalies(
         ]
         for key in {*seen, *(key for txn in history for key in txn.reads)}
     }
-    found: dict[str, list[str]] = {}
+    anomalous: dict[str, list[str]] = {}
 
     def note(kind: str, text: str) -> None:
-        found.setdefault(kind, []).append(text)
+        anomalous.setdefault(kind, []).append(text)
 
     orders: dict[str, list[Value]] = {}
     for key, read in lists.items():
@@ -62,7 +62,7 @@ def anomalies(
                         note("lost append", f"{key}: {value} of {txn.name}")
     _lost_updates(history, orders, note)
     _cycles(history, orders, writers, note)
-    return found
+    return anomalous
 
 
 def _judge(
@@ -157,7 +157,7 @@ def _components(graph: Mapping[Appending, set[Appending]]) -> list[frozenset[App
     low: dict[Appending, int] = {}
     stack: list[Appending] = []
     on_stack: set[Appending] = set()
-    found: list[frozenset[Appending]] = []
+    components: list[frozenset[Appending]] = []
     for root in graph:
         if root in number:
             continue
@@ -186,5 +186,5 @@ def _components(graph: Mapping[Appending, set[Appending]]) -> list[frozenset[App
                         component.add(stack.pop())
                     on_stack -= component
                     if len(component) > 1:
-                        found.append(frozenset(component))
-    return found
+                        components.append(frozenset(component))
+    return components

@@ -1,5 +1,5 @@
 """``python -m tests.crash.appending.run [--minutes 10]``: lists in topics, changed in transactions by workers, while
-brokers, bookies and the coordinators' brokers are killed or stand still all the time; then no anomaly may be found.
+brokers, bookies and the coordinators' brokers are killed or stand still all the time; then no anomaly may be anomalous.
 
 Three brokers and three bookies of one instance, two coordinators, real processes. Prints a table; status 1 when the
 history has an anomaly: G0, G1a, G1b, G1c, G2, a lost update, a lost or repeated append, a list that is not
@@ -105,7 +105,7 @@ async def first_lists(urls: list[str]) -> None:
 
 
 async def run(instance: Instance, seconds: float, seed: int) -> bool:
-    """Change lists under blows for ``seconds``; print what was found, and return whether all was well."""
+    """Change lists under blows for ``seconds``; print what was anomalous, and return whether all was well."""
     children = [await asyncio.to_thread(instance.child, f"broker-{n + 1}") for n in range(MEMBERS)]
     urls = [f"pulsar://127.0.0.1:{child['ports']['pulsar']}" for child in children]
     await first_lists(urls)
@@ -140,13 +140,13 @@ async def run(instance: Instance, seconds: float, seed: int) -> bool:
             while not all(collector.lists.get(topic) for topic in TOPICS):
                 await asyncio.sleep(0.5)
             await asyncio.sleep(5)  # more than one list of a topic would come, too
-        found = anomalies(
+        anomalous = anomalies(
             history, {key: lists for reader in readers for key, lists in reader.seen.items()}
         )
         for reader in readers:
             left = list(collector.lists[reader.topic].values())
             if left != [reader.newest]:
-                found.setdefault("not acknowledged once", []).append(
+                anomalous.setdefault("not acknowledged once", []).append(
                     f"{reader.topic}: {len(left)} lists are left"
                 )
     finally:
@@ -163,13 +163,13 @@ async def run(instance: Instance, seconds: float, seed: int) -> bool:
         "lists read": sum(len(lists) for reader in readers for lists in reader.seen.values()),
         **blows.done,
         "seconds": round(time.monotonic() - began),
-        "anomalies": sum(map(len, found.values())),
+        "anomalies": sum(map(len, anomalous.values())),
     }
     for name, value in rows.items():
         print(f"{name:<28}  {value:>9}")
-    for kind, texts in found.items():
+    for kind, texts in anomalous.items():
         print(f"{kind}: {len(texts)}", *texts[:10], sep="\n  ")
-    return not found and outcomes["committed"] > 0
+    return not anomalous and outcomes["committed"] > 0
 
 
 def main() -> int:

@@ -24,7 +24,7 @@ def test_a_history_in_order_has_no_anomaly() -> None:
     assert kinds(GOOD[:2], x=x[:1], y=y[:1]) == set()
 
 
-def test_what_was_aborted_is_not_read() -> None:
+def test_aborted_values_are_not_read() -> None:
     assert "G1a" in kinds(GOOD, x=[["1", "2", "4"]], y=[["3"]])
 
 
@@ -40,8 +40,8 @@ def test_committed_appends_are_there_at_the_end_once() -> None:
 
 def test_two_changes_of_the_same_list_are_a_lost_update() -> None:
     two = [txn("a", {"x": []}, {"x": ["1"]}), txn("b", {"x": []}, {"x": ["2"]})]
-    found = kinds(two, x=[["1"], ["2"]])
-    assert {"lost update", "incompatible order"} <= found
+    anomalous = kinds(two, x=[["1"], ["2"]])
+    assert {"lost update", "incompatible order"} <= anomalous
 
 
 def test_cycles_are_found_by_the_kind_of_their_dependencies() -> None:

@@ -85,7 +85,7 @@ async def test_next_auditor_carries_on_and_progress_is_stored(start_cluster: Sta
     await stopped(second)
 
 
-async def test_a_bookie_that_nobody_knows_is_not_said_to_be_decommissioned(
+async def test_an_unknown_bookie_is_not_reported_as_decommissioned(
     start_cluster: Start,
 ) -> None:
     cluster = await start_cluster(1)

@@ -1,4 +1,4 @@
-"""Where the ledgers of a topic are, and which a policy would move. Pure."""
+"""A report of the places of a topic's ledgers, and of those which a policy would move. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace

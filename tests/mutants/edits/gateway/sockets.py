@@ -72,8 +72,8 @@ EDITS = (
     Edit(
         "bodies-written-to-a-file",
         "gateway/servers/on_daphne.py::_Request.gotLength",
-        "self.content = BytesIO()",
-        "super().gotLength(length)",
+        "if self.is_upload else BytesIO()",
+        "if self.is_upload else TemporaryFile()",
         (f"{SERVERS}::test_a_body_at_the_limit_is_taken_whole_and_stays_in_memory",),
         "W5",
     ),

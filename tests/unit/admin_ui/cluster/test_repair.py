@@ -12,7 +12,7 @@ from engine.metadata import paths
 from engine.repair.decommissions import decommissions, request_decommission
 from gateway.services.admin import brokers
 from gateway.services.engine_link import Engine
-from gateway.services.repair import records_of
+from gateway.services.health.repair_watch import records_of
 from tests.support.admin.gateway_client import Answer, Gateway
 from tests.support.waiting import until_blocking
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link

@@ -33,7 +33,7 @@ class Log:
 
 
 class Outcomes:
-    """What records were reported to be."""
+    """The reported outcomes of records."""
 
     def __init__(self) -> None:
         self.seen: list[LogPlace | str] = []

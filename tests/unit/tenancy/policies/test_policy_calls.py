@@ -1,7 +1,7 @@
 """Routes and tools' commands of the policies in the table."""
 
 from engine.tenancy.policies.policy import Level
-from engine.tenancy.policies.policy_calls import Tool
+from engine.tenancy.policies.policy_calls import PolicyTool
 from engine.tenancy.policies.table import POLICIES
 
 
@@ -18,7 +18,7 @@ def test_every_shown_policy_is_set_by_pulsar_admin() -> None:
         for level in (Level.NAMESPACE, Level.TOPIC):
             if policy.shown and policy.route_at(level) is not None:
                 tools = [command.tool for command in policy.commands_at(level)]
-                assert Tool.PULSAR_ADMIN in tools, (policy.name, level)
+                assert PolicyTool.PULSAR_ADMIN in tools, (policy.name, level)
 
 
 def test_commands_have_fields_that_the_value_has() -> None:

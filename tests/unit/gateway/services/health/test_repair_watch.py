@@ -1,7 +1,7 @@
 """Speed and forecast of the repair of ledgers, by the marks that were read."""
 
 from engine.repair.under_replication import MarkedLedger, UnderReplication
-from gateway.services.repair import TREND_MS, RepairState, RepairWatch
+from gateway.services.health.repair_watch import TREND_MS, RepairState, RepairWatch
 
 
 def state(at: int, ledgers: int, size: int) -> RepairState:
