@@ -57,7 +57,6 @@ THROUGH = {
     "engine/functions/instance/feed.py": "integration/functions/test_instances.py",
     "engine/functions/instance/instance.py": "integration/functions/test_instances.py",
     "engine/functions/instance/instance_client.py": "integration/functions/test_instances.py",
-    "engine/functions/instance/lanes.py": "integration/functions/test_instances.py",
     "engine/functions/instance/log_output.py": "integration/functions/test_instances.py",
     "engine/functions/instance/result_publishing.py": "integration/functions/test_instances.py",
     "engine/functions/instance/state/function_registers.py": "integration/functions/test_instances.py",
