@@ -23,6 +23,7 @@ public class TransactionsDriver {
                     case "conflict" -> conflict(client, topic);
                     case "timeout" -> timeout(client, topic);
                     case "pipeline" -> pipeline(client, topic);
+                    case "restart" -> restart(client, topic);
                     default -> throw new IllegalArgumentException(args[i]);
                 }
             }
@@ -91,6 +92,24 @@ public class TransactionsDriver {
             say("commit open", values(all(first, 2)), values(all(second, 1)));
             txn.commit().get();
             say("commit done", values(all(first, 2)), values(all(second, 2)), txn.getState());
+        }
+    }
+
+    /** Waits for a line between the messages with an acknowledgement and the commit: brokers are killed meanwhile. */
+    private static void restart(PulsarClient client, String topic) throws Exception {
+        try (Consumer<byte[]> consumer = consumer(client, topic, "s");
+                Producer<byte[]> producer = producer(client, topic)) {
+            producer.send("before".getBytes());
+            Transaction txn = begin(client, 120);
+            Message<byte[]> before = consumer.receive(30, TimeUnit.SECONDS);
+            consumer.acknowledgeAsync(before.getMessageId(), txn).get();
+            producer.newMessage(txn).value("one".getBytes()).send();
+            producer.newMessage(txn).value("two".getBytes()).send();
+            say("restart sent");
+            System.out.flush();
+            System.in.read();
+            txn.commit().get();
+            say("restart done", values(all(consumer, 10)), txn.getState());
         }
     }
 

@@ -60,22 +60,24 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
         yield made
 
 
-def test_the_java_client_sees_what_apaches_broker_shows(instance: Instance, tmp_path: Path) -> None:
+def driver(instance: Instance, work: Path, *steps: str) -> list[str]:
+    """Return the command line of the Java client's steps; skip the test where it is not at hand."""
     reason = apache_missing()
     if reason is not None:
         pytest.skip(f"Apache's Java client is not at hand: {reason}")
+    return [
+        *("java", *LEAN.split(), *(f"--add-opens={package}=ALL-UNNAMED" for package in OPEN)),
+        f"-Dlog4j2.configurationFile={SOURCE / 'log4j2.properties'}",
+        *("-Dlog.target=SYSTEM_ERR", "-cp"),
+        *(compile_driver(work, SOURCE / "TransactionsDriver.java"), "TransactionsDriver"),
+        *(instance.url, "persistent://public/default/java", *steps),
+    ]
+
+
+def test_the_java_client_sees_what_apaches_broker_shows(instance: Instance, tmp_path: Path) -> None:
     steps = ("commit", "abort", "acks", "batch", "cumulative", "conflict", "timeout", "pipeline")
     done = subprocess.run(
-        [
-            *("java", *LEAN.split(), *(f"--add-opens={package}=ALL-UNNAMED" for package in OPEN)),
-            f"-Dlog4j2.configurationFile={SOURCE / 'log4j2.properties'}",
-            *("-Dlog.target=SYSTEM_ERR", "-cp"),
-            *(compile_driver(tmp_path, SOURCE / "TransactionsDriver.java"), "TransactionsDriver"),
-            *(instance.url, "persistent://public/default/java", *steps),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=RUN_S_MAX,
+        driver(instance, tmp_path, *steps), capture_output=True, text=True, timeout=RUN_S_MAX
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.strip() == JAVA_SAW.strip()
@@ -86,6 +88,30 @@ def test_the_java_client_sees_what_apaches_broker_shows(instance: Instance, tmp_
     pending = rest(instance, "pendingAckInternalStats/public/default/java-acks/s")
     name = pending["pendingAckLogStats"]["managedLedgerName"]
     assert name == "public/default/persistent/java-acks-s__transaction_pending_ack"
+
+
+def test_the_java_client_commits_what_it_did_before_all_brokers_were_killed(
+    instance: Instance, tmp_path: Path
+) -> None:
+    command = driver(instance, tmp_path, "restart")
+    with (
+        (tmp_path / "errors").open("w") as errors,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline().strip() == "restart sent"
+            for broker in ("broker-1", "broker-2"):
+                instance.kill(broker)
+            for broker in ("broker-1", "broker-2"):
+                instance.wait_running(broker)
+            said, _ = process.communicate("\n", timeout=RUN_S_MAX)
+        finally:
+            process.kill()
+    assert said.strip() == "restart done [one, two] COMMITTED", (tmp_path / "errors").read_text()
 
 
 def test_the_go_client_sees_no_aborted_message(instance: Instance, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ class OpenTransactions:
 
     def raise_mark(self, coordinator: int, least: int) -> None:
         """Note that a coordinator stated that all its transactions up to ``least`` are over."""
-        if least <= self._marks.get(coordinator, -1):
+        if least <= self._marks.setdefault(coordinator, -1):
             return
         self._marks[coordinator] = least
         over = [txn for txn in self._ended if txn.most == coordinator and txn.least <= least]

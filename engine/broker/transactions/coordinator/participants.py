@@ -20,6 +20,8 @@ LASTING = 6
 """Consecutive failures, some seconds, from which a warning is logged. An unload causes fewer."""
 GONE = (ServerError.TopicNotFound, ServerError.SubscriptionNotFound)
 """Answers of a broker, or of a lookup, about what was deleted: nothing of a transaction is left there."""
+FINAL = (ServerError.InvalidTxnStatus, ServerError.InvalidTopicName)
+"""Answers that stay the same: the transaction was ended there the other way, or there is no such topic."""
 Frame = Callable[[int], bytes]
 """Returns the frame of a request with this id."""
 
@@ -76,7 +78,7 @@ class Participants:
         )
 
     async def _end(self, txn: TxnId, topic: str, frame: Frame, commit: bool) -> None:
-        """Repeat a request until it succeeds, or what it is about is gone."""
+        """Repeat a request until it succeeds, is refused for good, or what it is about is gone."""
         backoff, failures = self._client.backoff(), 0
         began_s = self._client.clock.monotonic_s()
         self.pending += 1
@@ -91,6 +93,10 @@ class Participants:
                     if isinstance(error, RefusedError) and error.code in GONE:
                         return
                     self.times[commit].failed += 1
+                    if isinstance(error, RefusedError) and error.code in FINAL:
+                        # Else the transaction would stay, and hold its coordinator's log, for ever.
+                        log.error("transaction %s cannot be ended on %s: %s", txn, topic, error)
+                        return
                     failures += 1
                     if failures == LASTING:
                         log.warning("transaction %s is not ended yet on %s: %s", txn, topic, error)

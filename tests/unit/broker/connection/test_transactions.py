@@ -11,7 +11,7 @@ from engine.auth.judge import Verdict
 from engine.auth.resource_names import Resource
 from engine.base.names import TopicName
 from engine.broker.connection.transactions import TransactionCommands
-from engine.broker.errors import ServiceNotReady
+from engine.broker.errors import InvalidTxnStatus, ServiceNotReady
 from engine.broker.service import BrokerService
 from engine.broker.transactions.txn_id import TxnId
 from engine.client.broker_link import BrokerLink, LinkSettings
@@ -36,11 +36,16 @@ class Ended:
     def __init__(self) -> None:
         self.ends: list[tuple[TxnId, bool, int]] = []
         self.failures = 0
+        self.ended_otherwise = False
+        self.refused = 0
 
     async def end(self, txn: TxnId, *, commit: bool, low_water_mark: int) -> None:
         if self.failures:
             self.failures -= 1
             raise ServiceNotReady("not recovered yet")
+        if self.ended_otherwise:
+            self.refused += 1
+            raise InvalidTxnStatus("ended the other way")
         self.ends.append((txn, commit, low_water_mark))
 
 
@@ -118,6 +123,31 @@ async def test_a_transaction_is_ended_on_its_topics_and_subscriptions(bench: Ben
         unknown = TxnId(0, 77)
         await ask(link, lambda request: say.end_transaction(unknown, request, commit=False))
     assert refused.value.code == ServerError.TransactionNotFound
+    await client.close()
+
+
+async def test_an_end_that_is_refused_for_good_is_not_repeated(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = await bench.start()
+    client = bench.client(broker)
+    link = await coordinator_of(client)
+    txn = await ask(link, lambda request: say.new_transaction(0, request, 20_000))
+    owner, consumer = await client.owner(TOPIC.full), link.new_id()
+    request_id = owner.new_id()
+    await owner.request(request_id, say.subscribe(TOPIC.full, "s", 1, consumer, request_id))
+    topic = broker.running.registry.loaded(TOPIC)
+    assert topic is not None
+    messages, acks = Ended(), Ended()
+    messages.ended_otherwise = True
+    topic.transactions = messages  # type: ignore[assignment]
+    topic.subscriptions["s"].pending_acks = acks  # type: ignore[assignment]
+    await ask(link, lambda request: say.add_partitions(txn, request, [TOPIC.full]))
+    await ask(link, lambda request: say.add_subscriptions(txn, request, [(TOPIC.full, "s")]))
+    assert await ask(link, lambda request: say.end_transaction(txn, request, commit=True)) == txn
+    assert messages.refused == 1
+    assert acks.ends == [(txn, True, -1)]
+    assert f"transaction {txn} cannot be ended on {TOPIC}" in caplog.text
     await client.close()
 
 
