@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.offload.bucket import ALIYUN, AZURE, FILES, GOOGLE, S3, Bucket, driver_of
-from engine.offload.errors import MissingObjectError, ObjectStoreError, OffloadError, StoreTrouble
+from engine.offload.errors import (
+    DamagedObjectError,
+    MissingObjectError,
+    ObjectStoreError,
+    OffloadError,
+    StoreTrouble,
+)
 from engine.offload.object_store import BucketObject, ObjectStore, StoredObject
 from engine.offload.stores.folder_store import FolderStore
 
@@ -161,13 +167,15 @@ class ObstoreStore:
                 ) from error
             raise MissingObjectError(f"object {key} does not exist") from error
         except (self._obstore.exceptions.BaseError, OSError) as error:
+            if "UnexpectedRange" in str(error):
+                raise DamagedObjectError(f"object {key}: {_short(error)}") from error
             raise ObjectStoreError(f"object {key}: {_short(error)}", _trouble(error)) from error
 
 
 _TEXTS = (
     (StoreTrouble.FORBIDDEN, ("403", "401", "AccessDenied", "Forbidden", "credentials")),
     (StoreTrouble.FULL, ("507", "QuotaExceeded", "XMinioStorageFull", "Insufficient Storage")),
-    (StoreTrouble.SLOW, ("timed out", "TimedOut", "timeout", "503", "429", "SlowDown")),
+    (StoreTrouble.SLOW, ("timed out", "TimedOut", "503", "429", "SlowDown")),
     (StoreTrouble.AWAY, ("Connect", "connect", "dns error", "HTTP error", "error sending request")),
 )
 """Parts of the texts of errors, which the library has no types for, by trouble; the first that is found counts."""
