@@ -178,7 +178,9 @@ class Saver:
             return None
         absent = await self._save_ledgers(ledger_ids)
         if not absent and (moved := moved_ledgers(value)):
-            self.missing.append(f"ledgers {moved} are in tiered storage")
+            self.missing.append(
+                f"ledgers {moved} are in tiered storage alone, of which a backup has the names"
+            )
         return absent
 
     # Schemas

@@ -22,7 +22,11 @@ type Sum = components["schemas"]["TierSum"];
 
 const PATH = "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}";
 const PLACES = { bookies: "Bookies", both: "Both", store: "Tiered storage" } as const;
-const COLORS = { bookies: "var(--bar)", both: "var(--warn)", store: "var(--ok)" } as const;
+const COLORS = {
+  bookies: "var(--bar)",
+  both: "color-mix(in srgb, var(--bar) 50%, var(--ok))",
+  store: "var(--ok)",
+} as const;
 const RUNNING_MS = 1000;
 const MIB = 1 << 20;
 
