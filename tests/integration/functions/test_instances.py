@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,49 @@ async def test_state_is_shared_by_instances_and_survives_them(
             return number is not None and number["number"] == 1001
 
         await until(counted, "the next increment")
+
+
+async def test_the_topic_of_the_state_is_let_go_behind_a_copy(
+    client: pulsar.Client, instance: Instance, tmp_path: Path
+) -> None:
+    code = (
+        "from pulsar import Function\n"
+        "class Many(Function):\n"
+        "    def process(self, input, context):\n"
+        "        context.incr_counter('n', 1)\n"
+        "        for key in range(250):\n"
+        "            context.put_state(f'k{key}', f'{input}-{key}')\n"
+    )
+    inside = unique("in")
+    details = function_details(f"copied-{inside[-8:]}", "users_function.Many", [inside])
+    function = Function(instance.url, tmp_path, details, code)
+    topic = f"/admin/v2/persistent/public/default/__function_state_{details.name}"
+
+    def kept() -> int:
+        _, stats = instance.rest("GET", f"{topic}/stats?getPreciseBacklog=true")
+        return int(stats["subscriptions"]["__function_state"]["msgBacklog"])
+
+    async with running(function) as started:
+        producer = client.create_producer(inside)
+
+        async def counted(count: int) -> bool:
+            entry = await started.state_get("n")
+            return entry is not None and entry["number"] == count
+
+        for number in range(60):
+            await asyncio.to_thread(producer.send, b"%d" % number)
+            # Changes of one register in one slice are one message.
+            await until(partial(counted, number + 1), "the message")
+        await until(lambda: asyncio.to_thread(lambda: 0 < kept() < 8000), "the copy")
+        before = await started.state_get("k0")
+        assert before is not None
+    (tmp_path / "other").mkdir()
+    async with running(Function(instance.url, tmp_path / "other", details, code)) as again:
+        entries = [await again.state_get(key) for key in ("k0", "k249", "n")]
+        assert [entry and entry["value"] for entry in entries] == [b"59-0", b"59-249", None]
+        assert entries[2] is not None
+        assert entries[2]["number"] == 60
+        assert entries[0] == before
 
 
 async def test_windows_get_lists_and_acknowledge_what_leaves(
