@@ -25,6 +25,8 @@ from engine.functions.instance.instance_plan import (
 from engine.functions.runtime.errors import InstanceError
 from engine.functions.runtime.ports import InstanceSpec
 
+CLEAR_TOKEN = "ClearTextFunctionTokenAuthProvider"
+"""Apache's provider whose data is the token itself."""
 WINDOW = "__WINDOWCONFIGS__"
 """The name among the user's settings under which Apache's records keep windows."""
 
@@ -95,17 +97,18 @@ def plan_of(spec: InstanceSpec, code: Sequence[str]) -> InstancePlan:
 
 
 def with_token(spec: InstanceSpec) -> InstanceSpec:
-    """Return a specification with the token that the function was deployed with in a file of its folder, which exists.
+    """Return a specification with the token that an Apache worker deployed in a file of its folder, which exists.
 
     Raises OSError.
     """
     metadata: FunctionMetaData = spec.function
-    if spec.token_file is not None or not metadata.functionAuthSpec.data:
+    spec_of_auth = metadata.functionAuthSpec
+    if spec.token_file is not None or not spec_of_auth.provider.endswith(CLEAR_TOKEN):
         return spec
     path = spec.folder.absolute() / "token"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(descriptor, "wb") as file:
-        file.write(metadata.functionAuthSpec.data)
+        file.write(spec_of_auth.data)
     return replace(spec, token_file=path)
 
 

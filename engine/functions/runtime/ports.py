@@ -20,7 +20,7 @@ class InstanceSpec:
 
     ``function``: the record FunctionMetaData of ``engine.functions.definitions``. ``package``: the file of the user's
     code as fetched; None for a built-in connector. ``folder``: its own working folder, which the runtime makes and
-    removes. ``token_file``: a file with the token of the function's own role; None: what ``functionAuthSpec`` has.
+    removes. ``token_file``: a file with the token of the function's own role; None: Apache's, if any.
     ``environment``: all variables that user code may see besides PATH, HOME, TMPDIR, LANG and TZ.
     """
 

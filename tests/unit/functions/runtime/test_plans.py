@@ -13,7 +13,7 @@ from engine.functions.definitions.functions_pb2 import (
 )
 from engine.functions.instance.instance_plan import InstancePlan, ProcessingGuarantee, WindowPlan
 from engine.functions.runtime.errors import InstanceError
-from engine.functions.runtime.plans import WINDOW, plan_of, with_token
+from engine.functions.runtime.plans import CLEAR_TOKEN, WINDOW, plan_of, with_token
 from engine.functions.runtime.ports import InstanceSpec
 
 
@@ -96,6 +96,7 @@ def test_the_error_names_a_setting_that_cannot_be_run() -> None:
 def test_the_token_of_the_deployment_is_a_file_that_only_the_instance_reads(tmp_path: Path) -> None:
     metadata = FunctionMetaData(functionDetails=details())
     metadata.functionAuthSpec.data = b"a.token"
+    metadata.functionAuthSpec.provider = f"org.apache.pulsar.functions.auth.{CLEAR_TOKEN}"
     spec = with_token(InstanceSpec(metadata, 0, None, tmp_path, "pulsar://b:1"))
     assert spec.token_file is not None
     assert spec.token_file.read_bytes() == b"a.token"
@@ -103,8 +104,9 @@ def test_the_token_of_the_deployment_is_a_file_that_only_the_instance_reads(tmp_
     assert plan_of(spec, []).token_file == str(tmp_path / "token")
 
 
-def test_without_authentication_there_is_no_token(tmp_path: Path) -> None:
-    spec = InstanceSpec(
-        FunctionMetaData(functionDetails=details()), 0, None, tmp_path, "pulsar://b:1"
-    )
+def test_a_role_is_not_used_as_a_token(tmp_path: Path) -> None:
+    metadata = FunctionMetaData(functionDetails=details())
+    metadata.functionAuthSpec.data = b"a-role"
+    metadata.functionAuthSpec.provider = "magnetar.role"
+    spec = InstanceSpec(metadata, 0, None, tmp_path, "pulsar://b:1")
     assert with_token(spec) is spec
