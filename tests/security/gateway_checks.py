@@ -197,7 +197,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         72,
         "an archive that grows beyond measure",
-        "refused before it is read",
+        "stopped at a bound",
         (
             f"{SWITCHED_OFF}::test_no_upload_and_no_address_is_taken",
             f"{HANDLER}::test_a_compressed_body_is_refused",
@@ -211,8 +211,10 @@ CHECKS: tuple[Check, ...] = (
         (
             f"{SWITCHED_OFF}::test_no_upload_and_no_address_is_taken",
             f"{SWITCHED_OFF}::test_no_program_unpacks_archives_or_fetches_addresses_of_clients",
+            "unit/gateway/services/functions/test_package_urls.py::test_an_address_that_is_not_public_is_refused",
+            "unit/gateway/services/functions/test_package_urls.py::test_the_address_that_was_judged_is_connected_to",
+            "unit/gateway/rest/functions/test_components.py::test_a_refused_function_leaves_nothing",
         ),
-        absent="No program fetches what a client names: functions, connectors and packages are not built.",
     ),
     Check(
         74,
@@ -221,8 +223,8 @@ CHECKS: tuple[Check, ...] = (
         (
             f"{SWITCHED_OFF}::test_no_upload_and_no_address_is_taken",
             f"{JOBS}::test_no_program_uses_a_shell_or_makes_code_of_texts",
+            "unit/functions/definitions/test_configs.py::test_a_refusal_has_apaches_text",
         ),
-        absent="Functions are not built.",
     ),
     Check(
         75,
@@ -550,8 +552,8 @@ CHECKS: tuple[Check, ...] = (
         (
             f"{EVALUATOR}::test_the_right_to_functions_is_not_the_right_to_what_they_read_and_write",
             f"{SWITCHED_OFF}::test_no_upload_and_no_address_is_taken",
+            "unit/gateway/rest/functions/test_components.py::test_a_function_is_triggered_by_those_who_may_publish",
         ),
-        absent="Functions are not built.",
     ),
     Check(
         108,
@@ -562,8 +564,9 @@ CHECKS: tuple[Check, ...] = (
             f"{SWITCHED_OFF}::test_names_of_segments_stay_one_name",
             f"{EVALUATOR}::test_a_name_is_no_path_to_another_namespace",
             "unit/gateway/http/test_paths.py::test_a_segment_that_means_another_path_is_refused",
+            "unit/packages/test_package_name.py::test_other_texts_are_refused",
+            "unit/gateway/rest/functions/test_components.py::test_names_of_packages_are_escaped",
         ),
-        absent="Packages are not built.",
     ),
     Check(
         109,

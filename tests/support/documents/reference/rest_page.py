@@ -25,8 +25,9 @@ curl http://127.0.0.1:8080/admin/v2/namespaces/public
 - For another cluster of the gateway put `/clusters/{cluster}` before the path.
 - *needs*: the right of the caller, where authorization is on. Tenant admins have all rights in their tenant, superusers
   everywhere. See [security](../security.md#rights).
-- The calls of functions, connectors and packages are answered as by a Pulsar in which they are switched
-  off.
+- The paths of `sources` and `sinks` exist as `source` and `sink`, too.
+- The calls of `/admin/v2/functions` are answered as by a Pulsar in which functions are switched off; those of
+  `/admin/v3` without a worker, too.
 
 ## Statuses
 
@@ -57,6 +58,10 @@ TITLES = {
     "bookies": "Bookies",
     "resourcegroups": "Resource groups",
     "resource-quotas": "Quotas of bundles",
+    "functions": "Functions",
+    "sources": "Sources",
+    "sinks": "Sinks",
+    "packages": "Packages",
     "lookup": "Lookup",
     "topics": "Messages over HTTP",
 }
@@ -92,7 +97,8 @@ def page() -> str:
 
 
 def _is_variant(template: str) -> bool:
-    return template.startswith("/admin/v2/non-persistent/") or (
+    older = ("/admin/v2/non-persistent/", "/admin/v3/source/", "/admin/v3/sink/")
+    return template.startswith(older) or (
         template.startswith("/admin/") and not template.startswith(("/admin/v2/", "/admin/v3/"))
     )
 

@@ -4,8 +4,13 @@ from typing import Any
 
 import pytest
 
+from engine.auth.actions import Action
+from engine.auth.judge import Verdict
 from engine.base.errors import Conflict, InvalidRequest, NotReady
+from engine.base.names import TopicName
 from engine.packages.package_store import PART_BYTES_MAX
+from gateway.http.auth.access import AccessRefusedError
+from gateway.rest.functions import components
 from tests.support.admin.gateway_client import Answer, Gateway
 from tests.support.functions.forms import FORM_TYPE, file_part, form, json_part, text_part
 from tests.support.functions.functions_gateway import FunctionsWorld
@@ -284,6 +289,26 @@ def test_a_triggered_function_answers_its_output_as_it_is(
         "Function in trigger function has unidentified topic"
     )
     assert sent(call, form(text_part("data", "hi")), path=f"{F}/trigger").status == 400
+
+
+def test_a_function_is_triggered_by_those_who_may_publish(
+    call: Gateway, world: FunctionsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert created(call).status == 204
+    asked: list[Any] = []
+
+    async def refuse(rights: Any, view: Any, identity: Any, cluster: Any) -> None:
+        asked.extend((right.action, right.of(view)) for right in rights)
+        raise AccessRefusedError(
+            identity, Action.PRODUCE, asked[0][1][0], Verdict(False, "no grant")
+        )
+
+    monkeypatch.setattr(components, "authorize", refuse)
+    answer = sent(call, form(text_part("data", "hi")), path=f"{F}/trigger")
+    reason = "Client is not authorized to perform operation"
+    assert (answer.status, answer.json["reason"]) == (401, reason)
+    assert asked == [(Action.PRODUCE, (TopicName.parse("in"),))]
+    assert "trigger" not in [name for name, _, _ in world.workers.calls]
 
 
 def test_state_is_put_by_a_form_and_read(call: Gateway) -> None:
