@@ -40,6 +40,8 @@ SEEN_SOON = (
     "watch-is-lost-at-a-reconnect",
     "version-is-skipped-by-a-replay",
     "passed-when-sent",
+    "copy-counts-before-it-is-read-back",
+    "objects-go-before-the-record-does",
 )
 """Mistakes that a few seeds sufficed for; ``make bugs`` hunts all of them."""
 SOON = 40

@@ -138,9 +138,8 @@ def apache(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ap
     }
     words = [word for pair in config.items() for word in ("--config", f"{pair[0]}={pair[1]}")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ACCESS_KEY_ID", "id")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        patch.setenv("AWS_REGION", REGION)
+        patch.setenv("ACCESS_KEY_ID", "id")
+        patch.setenv("ACCESS_KEY_SECRET", "secret")
         layout = peer("cluster", "--dir", folder, "--bookies", 1, *words)
         try:
             yield Apache(_flat(layout), server)
