@@ -54,6 +54,8 @@ def apache(
 ) -> Iterator[list[int]]:
     """Run instances of Apache's Python runtime."""
     running = []
+    logging = package.with_name("log.ini")
+    logging.write_text(LOGGING)
     for number in range(count):
         port, metrics, _ = free_ports(PORTS)
         arguments = {
@@ -68,7 +70,7 @@ def apache(
             "max_buffered_tuples": "1024",
             "logging_directory": str(package.parent),
             "logging_file": f"log-{number}",
-            "logging_config_file": str(folder / "log.ini"),
+            "logging_config_file": str(logging),
             "expected_healthcheck_interval": "-1",
             "cluster_name": "standalone",
             "secrets_provider": "secretsprovider.ClearTextSecretsProvider",
@@ -238,8 +240,6 @@ def main() -> None:
     parser.add_argument("--apache", type=Path)
     options = parser.parse_args()
     sides = ["ours", "official"] if options.apache is None else list(SIDES)
-    if options.apache is not None:
-        (options.apache / "log.ini").exists() or (options.apache / "log.ini").write_text(LOGGING)
     with (
         tempfile.TemporaryDirectory() as folder,
         running_instance(Path(folder) / "instance") as instance,
