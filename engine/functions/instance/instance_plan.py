@@ -86,7 +86,6 @@ class InstancePlan:
     builtin: str = ""
     code: Sequence[str] = ()
     guarantee: ProcessingGuarantee = ProcessingGuarantee.AT_LEAST_ONCE
-    auto_ack: bool = True
     retain_ordering: bool = False
     retain_key_ordering: bool = False
     failover: bool = False
@@ -110,7 +109,6 @@ class InstancePlan:
     ram_bytes: int = 0
     disk_bytes: int = 0
     service_url: str = ""
-    web_url: str = ""
     token_file: str = ""
     trust_certs_file: str = ""
     verify_hostname: bool = True
