@@ -144,7 +144,7 @@ class PlacingWorkload:
             f"{prefix}WORKER_PORT": "6750",
             f"{prefix}WORKER_HOSTNAME": machine.name,
             f"{prefix}WORKER_ID": machine.name,
-            f"{prefix}RESCHEDULE_TIMEOUT_MS": "1000",
+            f"{prefix}RESCHEDULE_TIMEOUT_MS": "100",
             f"{prefix}FAILURE_CHECK_FREQ_MS": "1000",
             f"{prefix}FUNCTION_RESTART_FIRST_MS": "100",
             f"{prefix}FUNCTION_RESTART_LONGEST_MS": "1000",

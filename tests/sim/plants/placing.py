@@ -1,5 +1,6 @@
 """Mistakes in the placing of functions' instances."""
 
+import asyncio
 from typing import Any
 
 from engine.base.ids import Position
@@ -17,6 +18,8 @@ def lease_of_an_instance_is_not_taken() -> Patches:
     """Start an instance at once, whichever worker runs it still."""
 
     async def acquire(self: InstanceLease) -> None:
+        while not self._store.session_proven:
+            await asyncio.sleep(0.1)
         self._session = self._store.session_id
 
     return [(InstanceLease, "acquire", acquire)]

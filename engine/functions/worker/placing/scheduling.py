@@ -1,4 +1,4 @@
-"""The decision which worker runs an instance. Pure."""
+"""The decision which worker runs an instance (F3). Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping

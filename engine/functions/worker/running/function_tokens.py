@@ -1,4 +1,4 @@
-"""Tokens by which instances log in at brokers: never with the worker's own role."""
+"""Tokens by which instances log in at brokers: never with the worker's own role (F4)."""
 
 from collections.abc import Collection
 
