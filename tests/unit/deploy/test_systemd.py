@@ -21,7 +21,7 @@ from gateway.standalone.plan import MALLOC
 from tests.support.import_graph import ROOT
 
 UNITS = ROOT / "deploy" / "systemd"
-PARTS = ("metadata", "bookie@", "broker@", "proxy@", "gateway@", "worker")
+PARTS = ("metadata", "bookie@", "broker@", "proxy@", "functions-worker", "gateway@", "worker")
 SERVICES = [UNITS / f"magnetar-{part}.service" for part in PARTS]
 EXPOSURE_MAX = 20
 """Limit of what a service may do by systemd's measure, in tenths: 100 is everything."""
