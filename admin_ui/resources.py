@@ -10,6 +10,7 @@ from admin_ui.cluster import CLUSTER
 from admin_ui.connections import CONNECTIONS
 from admin_ui.copies import COPIES
 from admin_ui.environment import ENVIRONMENT
+from admin_ui.functions import FUNCTIONS
 from admin_ui.geo import GEO, GEO_OF_ALL
 from admin_ui.grants import GRANTS
 from admin_ui.health import HEALTH
@@ -50,6 +51,7 @@ RESOURCES = (
     CLUSTER,
     CONNECTIONS,
     TRANSACTIONS,
+    FUNCTIONS,
     GEO,
     GEO_OF_ALL,
     BROKER_SETTINGS,

@@ -44,6 +44,10 @@ class FunctionService(Protocol):
     ``engine.functions.definitions``. JSON objects have the form of Pulsar's REST interface.
     """
 
+    async def everything(self) -> list[tuple[Any, dict[int, str]]]:
+        """Return the FunctionMetaData of everything that is deployed, by name, and the worker of each instance."""
+        ...
+
     async def names(self, of: OnComponents) -> list[str]:
         """Return the names, sorted."""
         ...

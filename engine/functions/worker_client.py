@@ -84,6 +84,16 @@ class WorkerClient:
 
     # --- FunctionService -------------------------------------------------------------------------
 
+    async def everything(self) -> list[tuple[pb.FunctionMetaData, dict[int, str]]]:
+        rows = await self._call(api.ALL_FUNCTIONS, NoArguments())
+        return [
+            (
+                parse(pb.FunctionMetaData, base64.b64decode(row["metadata"])),
+                {int(instance): worker for instance, worker in row["workers"].items()},
+            )
+            for row in rows
+        ]
+
     async def names(self, of: OnComponents) -> list[str]:
         return await self._call(api.FUNCTION_NAMES, OnComponents(of.component, of.namespace))
 

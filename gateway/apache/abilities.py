@@ -20,6 +20,7 @@ LACKS: Mapping[Ability, str] = {
     Ability.BOOKIE_STATES: "Apache lists bookies, without whether they answer or how full they are",
     Ability.RACKS: "Racks of bookies are not changed at a cluster of Apache Pulsar",
     Ability.REPAIR: f"Repair works on bookies. {_LEDGERS}",
+    Ability.FUNCTIONS: "Functions of an Apache Pulsar are shown by pulsar-admin functions, sources and sinks",
     Ability.TRANSACTIONS: "Transactions of an Apache Pulsar are shown by pulsar-admin transactions alone",
     Ability.FOREIGN_CHANGES: "The audit log has the changes that were made through this console alone",
 }

@@ -33,6 +33,7 @@ class Ability(StrEnum):
     RACKS = "racks"
     REPAIR = "repair"
     TRANSACTIONS = "transactions"
+    FUNCTIONS = "functions"
     FOREIGN_CHANGES = "foreign-changes"
     """Changes that are made without this console are in the audit log."""
 

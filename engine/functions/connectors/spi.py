@@ -33,7 +33,8 @@ class Record:
     ``value``: bytes, or a decoded value where the connector has a schema. ``partition`` and ``sequence``: its place in
     what it comes from; in a partition the sequence grows, and a source that starts again gives the same record the same
     sequence (below 2**63), by which topics drop what they have. Of a sink's record they are the input topic's partition
-    and a number that grows with the message id. ``message_id``: that id as text, ``ledger:entry:partition:batch``.
+    and, with EFFECTIVELY_ONCE, a number that grows with the message id. ``message_id``: that id as text,
+    ``ledger:entry:partition:batch``.
     """
 
     value: Any

@@ -749,6 +749,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/connectors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The built-in connectors with their settings. */
+        get: operations["listConnectors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/copies": {
         parameters: {
             query?: never;
@@ -905,6 +922,111 @@ export interface paths {
         put?: never;
         /** @description The difference of a file to the cluster. Nothing is changed. */
         post: operations["compareDefinitions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/functions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A window of the functions, sources and sinks, by name. */
+        get: operations["listFunctions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/functions/{component}/{tenant}/{namespace}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A function, source or sink with its config and instances. */
+        get: operations["getFunction"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/functions/{component}/{tenant}/{namespace}/{name}/delete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Delete a function, source or sink. A request is first a ``preview`` of it, then done by the ``token``. */
+        post: operations["deleteFunction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/functions/{component}/{tenant}/{namespace}/{name}/deploy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Create or update a function, source or sink. A request is first a ``preview`` of it: its config is checked, and
+         *     nothing stored. Then it is done by the ``token``.
+         */
+        post: operations["deployFunction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/functions/{component}/{tenant}/{namespace}/{name}/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The last lines of the logs of its instances. */
+        get: operations["getFunctionLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/functions/{component}/{tenant}/{namespace}/{name}/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Start, stop or restart instances. A request is first a ``preview`` of it, then done by the ``token``. */
+        post: operations["runFunction"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3610,6 +3732,13 @@ export interface components {
             parameters: components["schemas"]["ComparedParameter"][];
             figures: components["schemas"]["FigureShape"][];
         };
+        /**
+         * @description * `function` - function
+         *     * `source` - source
+         *     * `sink` - sink
+         * @enum {string}
+         */
+        ComponentEnum: "function" | "source" | "sink";
         Condition: {
             kind: components["schemas"]["AlertRuleKindEnum"];
             /**
@@ -3889,6 +4018,25 @@ export interface components {
             rows: components["schemas"]["ConnectionRow"][];
             /** @description of those that pass, most first, at most 100; empty without group */
             groups: components["schemas"]["ConnectionGroup"][];
+        };
+        ConnectorEndShape: {
+            /** @description JSON Schema of the field configs; writeOnly: a secret */
+            settings: {
+                [key: string]: unknown;
+            };
+            promise: string;
+            condition: string;
+            /** @description whether it may have more than one instance */
+            several: boolean;
+        };
+        ConnectorShape: {
+            name: string;
+            description: string;
+            as_source: components["schemas"]["ConnectorEndShape"] | null;
+            as_sink: components["schemas"]["ConnectorEndShape"] | null;
+        };
+        ConnectorsAnswer: {
+            connectors: components["schemas"]["ConnectorShape"][];
         };
         ConsumerRow: {
             name: string;
@@ -4287,6 +4435,25 @@ export interface components {
             /** @description ledger:entry */
             id: string;
         };
+        DeleteFunctionAnswer: components["schemas"]["DeleteFunctionPreview"] | components["schemas"]["DeleteFunctionReceipt"];
+        /** @description A deletion, without further fields. */
+        DeleteFunctionBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+        };
+        DeleteFunctionPreview: {
+            token: string | null;
+            at: number;
+            function: components["schemas"]["FunctionRow"];
+            instances: number;
+            /** @description of its inputs */
+            subscription: string | null;
+            deletes_subscription: boolean;
+        };
+        DeleteFunctionReceipt: {
+            at: number;
+        };
         DeleteSubscriptionAnswer: components["schemas"]["SubscriptionPreview"] | components["schemas"]["SubscriptionReceipt"];
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         DeleteSubscriptionBodyRequest: {
@@ -4345,6 +4512,41 @@ export interface components {
          * @enum {string}
          */
         DeliveryShapeStateEnum: "due" | "sent" | "failed";
+        DeployFunctionAnswer: components["schemas"]["DeployFunctionPreview"] | components["schemas"]["DeployFunctionReceipt"];
+        /** @description A config as Pulsar's tools take it, and the code if it is new. */
+        DeployFunctionBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            /** @description FunctionConfig, SourceConfig or SinkConfig */
+            config?: {
+                [key: string]: unknown;
+            };
+            /** @description a file in base64 */
+            code?: string;
+            /** @description of the code: .py, .whl or .zip */
+            file_name?: string;
+            /** @description builtin://, function:// or https:// of the code */
+            url?: string;
+        };
+        DeployFunctionPreview: {
+            /** @description null: no change, or too much for the console */
+            token: string | null;
+            at: number;
+            /** @description null: it is created */
+            before: {
+                [key: string]: unknown;
+            } | null;
+            after: {
+                [key: string]: unknown;
+            };
+            is_change: boolean;
+            with_code: boolean;
+        };
+        DeployFunctionReceipt: {
+            at: number;
+            created: boolean;
+        };
         /** @description A disconnection. A preview is of ``name`` and ``address`` as in the topic's consumers. */
         DisconnectBodyRequest: {
             /** @default false */
@@ -4669,6 +4871,65 @@ export interface components {
          * @enum {string}
          */
         FormEnum: "json" | "text" | "bytes" | "none";
+        FunctionAnswer: {
+            at: number;
+            function: components["schemas"]["FunctionRow"];
+            /** @description FunctionConfig, SourceConfig or SinkConfig; secrets are masked */
+            config: {
+                [key: string]: unknown;
+            };
+            package: string;
+            instances: components["schemas"]["InstanceRow"][];
+            /** @description of a built-in connector */
+            guarantee: components["schemas"]["PromiseShape"] | null;
+        };
+        /** @description A function, source or sink. Figures are sums of the instances that answer, null without any. */
+        FunctionRow: {
+            component: components["schemas"]["ComponentEnum"];
+            tenant: string;
+            namespace: string;
+            name: string;
+            /** @description built-in connector; empty: own code */
+            connector: string;
+            class_name: string;
+            /** @description running, partly running, starting or stopped */
+            state: string;
+            instances: number;
+            /** @description instances that answer */
+            running: number;
+            /** @description instances that were stopped */
+            stopped: number;
+            workers: string[];
+            /** @description topics, or patterns of them */
+            inputs: string[];
+            output: string | null;
+            version: number;
+            created_at: number;
+            /**
+             * Format: double
+             * @description in the last whole minute
+             */
+            received_rate: number | null;
+            /** Format: double */
+            processed_rate: number | null;
+            /** @description exceptions in the last whole minute */
+            failures: number | null;
+            /** @description exceptions since the instances started */
+            failures_total: number | null;
+            /** Format: double */
+            latency_ms: number | null;
+        };
+        FunctionsAnswer: {
+            at: number;
+            /** @description false: the cluster has no worker */
+            enabled: boolean;
+            /** @description that have instances; none for tenants */
+            workers: string[];
+            total: number;
+            offset: number;
+            limit: number;
+            rows: components["schemas"]["FunctionRow"][];
+        };
         GeoAnswer: {
             at: number;
             cluster: string;
@@ -4942,6 +5203,39 @@ export interface components {
          * @enum {string}
          */
         HopShapeStateEnum: "ok" | "slow" | "down" | "unknown";
+        InstanceException: {
+            /** @description user, system, source or sink */
+            kind: string;
+            /** @description its traceback */
+            text: string;
+            at: number;
+        };
+        InstanceLog: {
+            instance: number;
+            text: string;
+        };
+        /** @description One instance. Figures are null while it does not run. */
+        InstanceRow: {
+            instance: number;
+            running: boolean;
+            /** @description it was stopped, and stays so */
+            stopped: boolean;
+            /** @description why it does not run */
+            error: string;
+            restarts: number;
+            worker: string;
+            received: number | null;
+            processed: number | null;
+            failures: number | null;
+            /** Format: double */
+            received_rate: number | null;
+            /** Format: double */
+            latency_ms: number | null;
+            latency_buckets: components["schemas"]["LatencyBucket"][];
+            last_at: number | null;
+            /** @description the newest first */
+            exceptions: components["schemas"]["InstanceException"][];
+        };
         KeyPlaceShape: {
             partition: number | null;
             /** @description hash of the key */
@@ -5027,6 +5321,12 @@ export interface components {
             partitions: number;
             /** @description partitions that did not answer */
             unknown: number[];
+        };
+        LatencyBucket: {
+            /** @description milliseconds, or +Inf */
+            up_to_ms: string;
+            /** @description invocations at most as long */
+            count: number;
         };
         LedgerRow: {
             id: string;
@@ -5306,6 +5606,11 @@ export interface components {
             moves: components["schemas"]["MovedBundle"][];
             /** @description the brokers that operators drain */
             drains: components["schemas"]["DrainedBroker"][];
+        };
+        LogAnswer: {
+            at: number;
+            /** @description of instances that run */
+            logs: components["schemas"]["InstanceLog"][];
         };
         LogLine: {
             at: number;
@@ -6253,6 +6558,10 @@ export interface components {
             /** @description 0 while it is not known */
             total: number;
         };
+        PromiseShape: {
+            promise: string;
+            condition: string;
+        };
         PropertiesAnswer: {
             properties: {
                 [key: string]: string;
@@ -6727,6 +7036,30 @@ export interface components {
             rows: components["schemas"]["RuleRow"][];
             /** @description when rules were evaluated last, up to 5 s late; null: never */
             evaluated_at: number | null;
+        };
+        RunFunctionAnswer: components["schemas"]["RunFunctionPreview"] | components["schemas"]["RunFunctionReceipt"];
+        /** @description A start, stop or restart of all instances, or of one. */
+        RunFunctionBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            verb?: components["schemas"]["VerbEnum"];
+            instance?: number | null;
+        };
+        RunFunctionPreview: {
+            token: string | null;
+            at: number;
+            function: components["schemas"]["FunctionRow"];
+            /** @description instances that it is about */
+            instances: number;
+            /** @description start, stop or restart */
+            verb: string;
+        };
+        RunFunctionReceipt: {
+            at: number;
+            /** @description start, stop or restart */
+            verb: string;
+            instance: number | null;
         };
         RunLog: {
             lines: components["schemas"]["LogLine"][];
@@ -7952,6 +8285,13 @@ export interface components {
             /** @description why its schema cannot decode it */
             error: string | null;
         };
+        /**
+         * @description * `start` - start
+         *     * `stop` - stop
+         *     * `restart` - restart
+         * @enum {string}
+         */
+        VerbEnum: "start" | "stop" | "restart";
         VerdictShape: {
             /** @description number of the newest version at that time; -1 without any */
             newest: number;
@@ -11023,6 +11363,44 @@ export interface operations {
             };
         };
     };
+    listConnectors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectorsAnswer"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
     listCopies: {
         parameters: {
             query?: {
@@ -11549,6 +11927,406 @@ export interface operations {
                 };
             };
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listFunctions: {
+        parameters: {
+            query?: {
+                /** @description one kind alone */
+                component?: "function" | "sink" | "source";
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+                /** @description words in name, class, connector and topics, in any case */
+                q?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FunctionsAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getFunction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                component: "function" | "sink" | "source";
+                name: string;
+                namespace: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FunctionAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    deleteFunction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                component: "function" | "sink" | "source";
+                name: string;
+                namespace: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DeleteFunctionBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteFunctionAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    deployFunction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                component: "function" | "sink" | "source";
+                name: string;
+                namespace: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DeployFunctionBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeployFunctionAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getFunctionLog: {
+        parameters: {
+            query?: {
+                /** @description 1 to 2000 */
+                lines?: number;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                component: "function" | "sink" | "source";
+                name: string;
+                namespace: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    runFunction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                component: "function" | "sink" | "source";
+                name: string;
+                namespace: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RunFunctionBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunFunctionAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -84,6 +84,8 @@ export interface JsonSchema {
   items?: JsonSchema;
   properties?: Record<string, JsonSchema>;
   required?: string[];
+  /** A secret, which is shown nowhere. */
+  writeOnly?: boolean;
   anyOf?: JsonSchema[];
   oneOf?: JsonSchema[];
 }

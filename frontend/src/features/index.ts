@@ -11,6 +11,7 @@ import { clientRoutes, clients } from "./clients";
 import { clusterParts, clusterRoutes } from "./cluster";
 import { connect, connectRoute } from "./connect";
 import { copyRoutes, letters } from "./copies";
+import { functionRoutes, functions } from "./functions";
 import { geo, geoRoutes } from "./geo";
 import { manageTab } from "./manage";
 import { messageTabs } from "./messages";
@@ -54,6 +55,7 @@ export const routeTree = root.addChildren([
     ...clusterRoutes,
     ...clientRoutes,
     transactionsRoute,
+    ...functionRoutes,
     ...geoRoutes,
     ...roleRoutes,
   ]),
@@ -76,6 +78,7 @@ export const places: Place[] = [
   changes,
   clients,
   transactions,
+  functions,
   letters,
   tenants,
   clusterParts,

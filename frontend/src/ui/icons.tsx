@@ -12,6 +12,7 @@ import {
   ChevronRightIcon as ChevronRight,
   ClipboardDocumentListIcon as ClipboardDocumentList,
   ClockIcon as Clock,
+  CodeBracketIcon as CodeBracket,
   CommandLineIcon as CommandLine,
   ExclamationCircleIcon as ExclamationCircle,
   ExclamationTriangleIcon as ExclamationTriangle,
@@ -54,6 +55,7 @@ export const CopyIcon = icon(Square2Stack);
 export const DocumentationIcon = icon(BookOpen);
 export const DownloadIcon = icon(ArrowDownTray);
 export const ErrorIcon = icon(ExclamationCircle);
+export const FunctionsIcon = icon(CodeBracket);
 export const GeoIcon = icon(GlobeAlt);
 export const HiddenIcon = icon(EyeSlash);
 export const MoonIcon = icon(Moon);

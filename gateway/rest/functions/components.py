@@ -30,7 +30,6 @@ from gateway.rest.functions.deployment_forms import (
     deployment_form,
     form_parts,
     json_part,
-    limits,
     required_part,
 )
 from gateway.services.engine_link import Engine
@@ -41,6 +40,7 @@ from gateway.services.functions.deploying import (
     package_of,
     require_workers,
 )
+from gateway.services.functions.package_limits import limits
 
 INSTANCES_MAX = 1 << 31
 TRIGGER_BYTES_MAX = 2 << 20

@@ -5,10 +5,8 @@ the config with ``packageUrl`` beside its fields.
 """
 
 import json
-from mmap import mmap
 from typing import Any, NamedTuple
 
-from django.conf import settings
 from django.http import HttpRequest
 from rest_framework import exceptions
 
@@ -18,8 +16,8 @@ from engine.functions.definitions.configs import Kind, parse_config
 from gateway.http.bodies import object_body
 from gateway.http.forms.multipart import Part, is_form, parts_of
 from gateway.http.forms.uploads import form_body
-from gateway.services.functions.deploying import CodeGiven, PackageLimits
-from gateway.services.functions.package_urls import fetch
+from gateway.services.functions.deploying import CodeGiven
+from gateway.services.functions.package_limits import limits
 
 JSON_BYTES_MAX = 1 << 20
 PACKAGE_URL = "packageUrl"
@@ -73,17 +71,6 @@ async def form_parts(request: HttpRequest) -> dict[str, Part]:
     if not is_form(content_type):
         raise exceptions.UnsupportedMediaType(content_type)
     return parts_of(await form_body(request), content_type)
-
-
-def limits() -> PackageLimits:
-    """Return the limits of packages in the settings."""
-    environment = settings.ENVIRONMENT
-    bytes_max: int = environment.package_bytes_max
-
-    def fetched(url: str) -> bytes | mmap:
-        return fetch(url, environment.package_urls, bytes_max)
-
-    return PackageLimits(bytes_max, fetched)
 
 
 def check_size(part: Part) -> None:

@@ -97,14 +97,50 @@ class Deployment(NamedTuple):
         return self.config | {"tenant": tenant, "namespace": namespace, "name": name}
 
 
-async def create(deployment: Deployment) -> None:
-    """Create a function, source or sink. Raises InvalidRequest with Apache's texts, Refusals."""
-    engine, function = deployment.engine, deployment.function
+class Rehearsal(NamedTuple):
+    """What a deployment would make of a function, source or sink, with secrets hidden. ``before`` None: create it."""
+
+    before: JsonConfig | None
+    after: JsonConfig
+    version: int
+    """Of what is stored; -1 before the first."""
+
+
+async def rehearse(deployment: Deployment) -> Rehearsal:
+    """Check a deployment as ``create`` or ``update`` does, and store nothing. Raises InvalidRequest, Refusals."""
+    kind, code = deployment.kind, _code(deployment)
     try:
-        await get_tenant(engine.store, function.namespace.tenant)
-        await get_policies(engine.store, function.namespace)
+        metadata: FunctionMetaData = await deployment.service.metadata(deployment.function)
+    except NotFound:
+        await _check_namespace(deployment)
+        _check_given(deployment, code, f"{deployment.noun} Package is not provided")
+        details = _details(deployment, deployment.named_config, code)
+        return Rehearsal(None, _shown(kind, details), -1)
+    stored = metadata.functionDetails
+    before = config_of(stored)
+    given = built_in_connectors.with_stored_secrets(kind, stored, before, deployment.config)
+    details = _details(deployment, merged(kind, before, given), code)
+    return Rehearsal(_shown(kind, stored), _shown(kind, details), metadata.version)
+
+
+def _shown(kind: Kind, details: FunctionDetails) -> JsonConfig:
+    return built_in_connectors.with_hidden_secrets(kind, details, config_of(details))
+
+
+async def _check_namespace(deployment: Deployment) -> None:
+    """Raise InvalidRequest with Apache's text where the namespace or its tenant does not exist."""
+    engine, namespace = deployment.engine, deployment.function.namespace
+    try:
+        await get_tenant(engine.store, namespace.tenant)
+        await get_policies(engine.store, namespace)
     except NotFound as error:
         raise InvalidRequest(error.reason) from error
+
+
+async def create(deployment: Deployment) -> None:
+    """Create a function, source or sink. Raises InvalidRequest with Apache's texts, Refusals."""
+    function = deployment.function
+    await _check_namespace(deployment)
     if function.name in await deployment.service.names(function):
         raise InvalidRequest(_exists(deployment))
     code = await _located(deployment, _code(deployment))

@@ -56,6 +56,8 @@ PAGES = {
     "topic-missing": f"/c/{CLUSTER}/t/shop/orders/never-made/overview",
     "subscriptions": f"/c/{CLUSTER}/subscriptions",
     "transactions-off": f"/c/{CLUSTER}/transactions",
+    "functions": f"/c/{CLUSTER}/functions",
+    "function-new": f"/c/{CLUSTER}/functions/new?component=sink&connector=postgres",
     "changes": f"/c/{CLUSTER}/changes",
     "clients": f"/c/{CLUSTER}/clients",
     "dead-letters": f"/c/{CLUSTER}/dead-letters",

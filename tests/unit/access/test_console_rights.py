@@ -12,6 +12,7 @@ from gateway.http.auth.access import declared_rights
 from gateway.ws.paths import KINDS
 from gateway.ws.rights import RIGHTS
 
+FUNCTION = "functions/<seg:component>/<seg:tenant>/<seg:namespace>/<seg:name>"
 TOPIC = "topics/<seg:domain>/<seg:tenant>/<seg:namespace>/<seg:topic>"
 NAMESPACE = "tenants/<seg:tenant>/namespaces/<seg:namespace>"
 CLUSTER = "clusters/<seg:cluster>/"
@@ -33,6 +34,8 @@ SEE_PLACE = "tenant admin of tenant, lookup of namespace, lookup of topic, super
 MESSAGES = "consume of topic, consume of namespace, tenant admin of tenant, superuser of cluster"
 """The right to read what an analysis reads, which is one of these. Runs by their id are judged by it, too: one that the
 caller may not see is answered as one that does not exist."""
+OF_COMPONENT = "functions of namespace, sources of namespace, sinks of namespace"
+"""The right to the component that the path names, which is one of these."""
 CALLS = {
     "GET session": "public",
     "POST session/sign-in": "public",
@@ -142,6 +145,13 @@ CALLS = {
     "POST connections/<seg:broker>/<seg:connection>/disconnect": "superuser",
     "GET transactions": "superuser",
     "POST transactions/<seg:coordinator>/<seg:number>/abort": "superuser",
+    "GET functions": "authenticated",
+    "GET connectors": "authenticated",
+    "GET FUNCTION": OF_COMPONENT,
+    "GET FUNCTION/log": OF_COMPONENT,
+    "POST FUNCTION/run": OF_COMPONENT,
+    "POST FUNCTION/delete": OF_COMPONENT,
+    "POST FUNCTION/deploy": OF_COMPONENT,
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/unload": "superuser",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/split": "superuser",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/transfer": "superuser",
@@ -247,6 +257,7 @@ def named(pattern: str) -> str:
     """Return the pattern of a path as the table names it."""
     path = pattern.removeprefix("/api/v1/")
     path = path if path in WITH_AND_WITHOUT else path.replace(CLUSTER, "")
+    path = path.replace(FUNCTION, "FUNCTION")
     return path.replace(TOPIC, "TOPIC").replace(NAMESPACE, "NAMESPACE")
 
 

@@ -43,6 +43,7 @@ OPERATOR_CALLS = {
     "POST NAMESPACE/unload",
     "POST connections/<seg:broker>/<seg:connection>/disconnect",
     "POST transactions/<seg:coordinator>/<seg:number>/abort",
+    "POST FUNCTION/run",
     "POST brokers/<seg:broker>/unload",
     "POST brokers/<seg:broker>/drain",
     "POST brokers/<seg:broker>/drain/end",

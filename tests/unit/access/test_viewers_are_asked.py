@@ -74,6 +74,14 @@ OF_ALL = {
         "filter_of": "parameters",
     },
     "admin_ui.transactions.selectors": {"row": "a transaction, of a change by a superuser"},
+    "admin_ui.functions.selectors": {
+        **dict.fromkeys(
+            ("function", "log", "row", "shown_config", "promised", "end_of"),
+            "a function of a namespace, whose right is judged",
+        ),
+        "connectors": "what the release has built in",
+        "component_named": "a part of a path",
+    },
     "admin_ui.environment.selectors": {
         "stored": "names of clusters, and the address for clients",
         "environment": "names of clusters, and the address for clients",
@@ -131,6 +139,10 @@ VIEWS_OF_ALL = {
         "alerts of the tenant that the query names, which is judged, or of all for superusers",
     ),
     **dict.fromkeys(("PrometheusRulesView", "DashboardView"), "rules, as RulesView"),
+    **dict.fromkeys(
+        ("FunctionView", "FunctionLogView"), "a function of a namespace, whose right is judged"
+    ),
+    "ConnectorsView": "what the release has built in",
     "MayView": "the caller's own rights",
     "OwnTokensView": "the caller's own tokens",
     "GrantsView": "the grants of the place that the query names, which is judged",

@@ -36,12 +36,12 @@ class BenchLink(EngineLink):
 
     bench: AdminBench
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, workers: Any = None, **settings: str) -> None:
         async def connect() -> Engine:
             # Pages and Django have the machine's clock.
             self.bench = AdminBench(SystemClock(), **settings)
             await self.bench.start()
-            return self.bench.engine
+            return self.bench.engine._replace(workers=workers)
 
         super().__init__(connect)
         self.cluster = cluster_of(self)
@@ -68,10 +68,10 @@ async def _nothing(_: Engine) -> None: ...
 
 @contextmanager
 def bench_link(
-    *filling: Callable[[Engine], Awaitable[object]], **settings: str
+    *filling: Callable[[Engine], Awaitable[object]], workers: Any = None, **settings: str
 ) -> Iterator[BenchLink]:
     """Open a link to a broker with ``settings``, run ``filling`` on it, yield it and close it."""
-    made = BenchLink(**settings)
+    made = BenchLink(workers, **settings)
     until_blocking(made.opened)
     for fill in filling:
         made.run(fill)

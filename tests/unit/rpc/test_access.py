@@ -48,6 +48,7 @@ TABLE = {
         prepare_bundle replication runtime_settings
         scan_objects split_bundle subscription_rows take_bundle topic_rows topics_at_rest topics_stats transfer_bundle
         unload_bundle abort_transaction coordinator_log_stats slow_transactions transaction_metadata
+        all_functions
         drain_worker function_metrics held_log held_metrics held_state held_stats held_status put_held_state
         rebalance_workers restart_held worker_assignments worker_cluster worker_drain worker_leader worker_metrics
     """,

@@ -51,8 +51,8 @@ class _Bundle:
 class BundlingSink(Sink):
     """See the module. ``store`` opens the store from the settings.
 
-    An object is named by the first and last sequence of its messages. With EFFECTIVELY_ONCE the messages come in order,
-    and those up to the last sequence in the store's names are acknowledged without being written again.
+    With EFFECTIVELY_ONCE the messages come in order: an object is named by their first and last sequence, and those
+    that the store's names cover are acknowledged without being written again. Else it is named by the time.
     """
 
     @abstractmethod
@@ -66,6 +66,8 @@ class BundlingSink(Sink):
         self._store = await self.store(settings)
         self._bundles: dict[str, _Bundle] = {}
         self._written: dict[str, int] = {}
+        self._ordered = context.guarantee == "EFFECTIVELY_ONCE"
+        self._objects = 0
         self._tasks = TaskScope("bundles", self._on_error)
         self._writing = asyncio.Lock()
         self._error: BaseException | None = None
@@ -76,8 +78,7 @@ class BundlingSink(Sink):
             error, self._error = self._error, None
             raise error
         for record in records:
-            assert record.sequence is not None
-            if record.sequence <= await self._written_up_to(record.partition):
+            if self._ordered and _sequence(record) <= await self._written_up_to(record.partition):
                 record.ack()
                 continue
             try:
@@ -99,9 +100,7 @@ class BundlingSink(Sink):
                 await self._write(record.partition, bundle)
 
     async def _written_up_to(self, partition: str) -> int:
-        """Return the last sequence in the names of a partition's objects; -1 where messages come without order."""
-        if self._context.guarantee != "EFFECTIVELY_ONCE":
-            return -1
+        """Return the last sequence in the names of a partition's objects; -1 without any."""
         written = self._written.get(partition)
         if written is None:
             prefix = f"{_flat(partition)}-"
@@ -140,12 +139,14 @@ class BundlingSink(Sink):
             self._context.record_metric("object_bytes", len(data))
 
     def _name(self, partition: str, bundle: _Bundle) -> str:
-        first, last = bundle.records[0].sequence, bundle.records[-1].sequence
-        name = f"{_flat(partition)}-{first:0{DIGITS}d}-{last:0{DIGITS}d}"
-        if self._context.guarantee != "EFFECTIVELY_ONCE":
+        if self._ordered:
+            first, last = _sequence(bundle.records[0]), _sequence(bundle.records[-1])
+        else:
             # Messages that are delivered again may have other neighbours: their object replaces none.
-            name += f"-{self._context.instance}-{self._context.clock.wall_ms()}"
-        return f"{name}.{self._form.ending}"
+            self._objects += 1
+            first, last = self._context.clock.wall_ms(), self._objects
+            partition = f"{partition}.{self._context.instance}"
+        return f"{_flat(partition)}-{first:0{DIGITS}d}-{last:0{DIGITS}d}.{self._form.ending}"
 
     async def flush(self) -> None:
         """See ``Sink``."""
@@ -158,6 +159,11 @@ class BundlingSink(Sink):
             if bundle.timer is not None:
                 bundle.timer.cancel()
         await self._tasks.close()
+
+
+def _sequence(record: Record) -> int:
+    assert record.sequence is not None, "messages in order have sequences"
+    return record.sequence
 
 
 def _flat(partition: str) -> str:

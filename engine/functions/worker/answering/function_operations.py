@@ -40,7 +40,7 @@ from engine.functions.worker.answering import instance_reports as reports
 from engine.functions.worker.answering.held_operations import HeldOperations
 from engine.functions.worker.answering.triggering import trigger
 from engine.functions.worker.placing.followed_topics import FollowedTopics
-from engine.functions.worker.placing.known_assignments import instance_key
+from engine.functions.worker.placing.known_assignments import instance_key, split_key
 from engine.functions.worker.placing.leading import NOT_LEADER, FunctionLeader
 from engine.functions.worker.running.function_tokens import role_for, with_role
 from engine.metadata import paths
@@ -100,6 +100,7 @@ class FunctionOperations:
     def handlers(self) -> Handlers:
         return self._held.handlers | dict(
             [
+                bind(api.ALL_FUNCTIONS, self._all),
                 bind(api.FUNCTION_NAMES, self._names),
                 bind(api.FUNCTION_METADATA, self._metadata),
                 bind(api.CREATE_FUNCTION, self._create),
@@ -143,6 +144,18 @@ class FunctionOperations:
         if metadata is None or component_of(metadata.functionDetails) != of.component:
             raise NotFound(f"{of.component.capitalize()} {of.name} doesn't exist")
         return metadata
+
+    async def _all(self, _: NoArguments) -> list[JsonObject]:
+        functions = await self._current()
+        workers: dict[str, dict[str, str]] = {name: {} for name in functions}
+        for key, assignment in self._followed.assignments.assignments.items():
+            name, instance = split_key(key)
+            if name in workers:
+                workers[name][str(instance)] = assignment.workerId
+        return [
+            {"metadata": base64.b64encode(encode(metadata)).decode(), "workers": workers[name]}
+            for name, metadata in sorted(functions.items())
+        ]
 
     async def _names(self, of: OnComponents) -> list[str]:
         return sorted(

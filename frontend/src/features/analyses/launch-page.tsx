@@ -6,13 +6,6 @@ import type { Analysis } from "../../api/types";
 import { ApiError, failureOf } from "../../lib/errors";
 import { useWhyNot } from "../../shared/access/may";
 import { analysesQuery, givenAt, isTarget, type Kind } from "../../shared/analyses/catalogue";
-import { useCluster } from "../../shared/topic-link";
-import { ActionButton } from "../../ui/action-button";
-import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
-import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
-import { useTitle } from "../../ui/use-title";
-import styles from "./analyses.module.css";
-import { EstimateOf } from "./estimate";
 import {
   type Field,
   type FormValues,
@@ -20,8 +13,15 @@ import {
   initialValues,
   toParameters,
   validate,
-} from "./form/schema-fields";
-import { SchemaForm } from "./form/schema-form";
+} from "../../shared/form/schema-fields";
+import { SchemaForm } from "../../shared/form/schema-form";
+import { useCluster } from "../../shared/topic-link";
+import { ActionButton } from "../../ui/action-button";
+import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
+import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
+import { useTitle } from "../../ui/use-title";
+import styles from "./analyses.module.css";
+import { EstimateOf } from "./estimate";
 import { createSchedule, runQuery, scopeNamesQuery, startRun, topicNamesQuery } from "./queries";
 import { SparkOffer } from "./spark-offer";
 import { placeOfTarget } from "./target";

@@ -5,6 +5,7 @@ import { ACCESS_COMMANDS } from "./access-commands";
 import { ALERT_COMMANDS } from "./alert-commands";
 import { COMMANDS, QUESTIONS } from "./commands";
 import { COPY_COMMANDS } from "./copy-commands";
+import { FUNCTION_COMMANDS } from "./function-commands";
 import { OF_A_SESSION, PEOPLE_COMMANDS } from "./people-commands";
 import type { PolicyCalls } from "./policy-commands";
 import { type Commands, type Line, line } from "./shell";
@@ -26,6 +27,7 @@ const calls: PolicyCalls = {
   rest: { path: "messageTTL", method: "POST", value_query: "", removal: null },
   commands: [],
 };
+const fn = { component: "function" as const, tenant: "shop", namespace: "orders", name: "it's" };
 const TOOLS = ["curl", "pulsarAdmin", "pulsarctl"];
 const message = { value: "it's, two", key: "k", properties: { a: "1" } };
 const ARGUMENTS: Record<string, unknown[]> = {
@@ -54,6 +56,9 @@ const ARGUMENTS: Record<string, unknown[]> = {
   unloadBroker: [{ cluster: "here", broker: "b:8080" }],
   changeSetting: [{ name: "maxTopicsPerNamespace" }, { value: "900" }],
   changeRack: [{ bookie: "b:3181" }, { rack: { rack: "/r1", group: "default", hostname: "" } }],
+  runFunction: [fn, { verb: "stop", instance: 1 }],
+  deleteFunction: [fn],
+  deployFunction: [fn, { isNew: true, file: "it's.py" }],
   skip: [{ ...at, subscription: "s" }, { count: 5 }],
   reset: [{ ...at, subscription: "s" }, { timestamp: 0 }],
   deleteSubscription: [{ ...at, subscription: "s" }, { force: true }],
@@ -103,6 +108,7 @@ test("each changing operation has three lines, or a reason why a tool has none",
     ...ALERT_COMMANDS,
     ...SUBSCRIPTION_COMMANDS,
     ...COPY_COMMANDS,
+    ...FUNCTION_COMMANDS,
   };
   const known = [...Object.keys(all), ...QUESTIONS, ...OF_A_SESSION];
   expect([...known].sort()).toEqual([...changing].sort());

@@ -7,6 +7,7 @@ const lacks = {
   analyses: "No bookies",
   "broker-settings": "Not here",
   transactions: "By tools",
+  functions: "By pulsar-admin",
 };
 
 test.each([
@@ -15,6 +16,7 @@ test.each([
   ["/c/us/t/acme/ns/orders/tail", "No ledgers"],
   ["/c/us/settings", "Not here"],
   ["/c/us/transactions", "By tools"],
+  ["/c/us/functions/new", "By pulsar-admin"],
   ["/c/us/tenants/acme/transactions", undefined],
   ["/analyses", "No bookies"],
   ["/analyses/runs/1", "No bookies"],

@@ -18,6 +18,7 @@ export type Ability =
   | "racks"
   | "repair"
   | "transactions"
+  | "functions"
   | "foreign-changes";
 
 type Lacks = Readonly<Record<string, string>>;
@@ -36,6 +37,7 @@ const TABS: Readonly<Record<string, Ability>> = {
 const PAGES: Readonly<Record<string, Ability>> = {
   settings: "broker-settings",
   transactions: "transactions",
+  functions: "functions",
 };
 
 /** The reason why a page has nothing to show for the cluster; undefined where it has. */

@@ -33,6 +33,17 @@ async def test_messages_are_acknowledged_when_their_file_is_there(tmp_path: Path
     assert not seen.failed
 
 
+async def test_messages_without_order_need_no_sequence(tmp_path: Path) -> None:
+    sink, seen = await opened(tmp_path, FakeContext(), format="lines", maxMessages=2), Settlements()
+    records = [seen.record(n, b"v%d" % n) for n in range(4)]
+    for record in records:
+        record.sequence = None
+    await sink.write(records)
+    await sink.close()
+    assert lines_of(tmp_path) == [b"v0", b"v1", b"v2", b"v3"]
+    assert len(seen.acked) == 4
+
+
 async def test_an_old_bundle_is_written_though_no_message_follows(tmp_path: Path) -> None:
     sink, seen = await opened(tmp_path / "new", FakeContext(), maxSeconds=0.1), Settlements()
     await sink.write([seen.record(1, b'{"a": 1}', key="k"), seen.record(2, b"text")])

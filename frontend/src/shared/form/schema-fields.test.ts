@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { JsonSchema } from "../../../api/types";
+import type { JsonSchema } from "../../api/types";
 import { fieldsOf, initialValues, toParameters, validate } from "./schema-fields";
 
 const schema: JsonSchema = {

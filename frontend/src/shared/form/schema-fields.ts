@@ -1,5 +1,5 @@
-import type { JsonSchema } from "../../../api/types";
-import { fromLocalInput, toLocalInput } from "../../../lib/local-time";
+import type { JsonSchema } from "../../api/types";
+import { fromLocalInput, toLocalInput } from "../../lib/local-time";
 
 // A form is a list of fields made from one object schema. The form holds the values that the controls
 // show (text and booleans); `toParameters` converts them into the JSON that is sent, so both are equal.

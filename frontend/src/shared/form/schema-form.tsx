@@ -109,8 +109,9 @@ function Control({ field, value, problem, suggestions, disabled, onChange }: Con
             {...(field.kind === "text"
               ? {}
               : { inputMode: "decimal" as const, styles: { wrapper: { maxWidth: 240 } } })}
+            {...(field.schema.writeOnly ? { type: "password" } : {})}
             spellCheck={false}
-            autoComplete="off"
+            autoComplete={field.schema.writeOnly ? "new-password" : "off"}
             value={text}
             onChange={(event) => onChange(event.currentTarget.value)}
           />

@@ -1,0 +1,76 @@
+import { dateTime, plural } from "../../lib/format";
+import { ChangeDialog } from "../../shared/changes/change-dialog";
+import { FUNCTION_COMMANDS } from "../../shared/commands/function-commands";
+import styles from "../../ui/dialog.module.css";
+import { CheckIcon } from "../../ui/icons";
+import {
+  applyDelete,
+  type DeletePreview,
+  type DeleteReceipt,
+  type FunctionPlace,
+  previewDelete,
+} from "./function-queries";
+import { fullName } from "./function-words";
+
+/** Deletes the function, source or sink of its preview. */
+export function DeleteDialog({
+  place,
+  onChanged,
+  onClose,
+}: {
+  place: FunctionPlace;
+  onChanged: () => void;
+  onClose: (isDone: boolean) => void;
+}) {
+  return (
+    <ChangeDialog<FunctionPlace, DeletePreview, DeleteReceipt>
+      title={`Delete a ${place.component}`}
+      target={
+        <>
+          <span>{place.component}</span> <b>{fullName(place)}</b>
+        </>
+      }
+      what={place.component}
+      id={["function deletion", place]}
+      wanted={place}
+      ask={previewDelete}
+      apply={(token) => applyDelete(place, token)}
+      preview={(_, preview) => <Preview of={preview} />}
+      receipt={(_, { at }) => (
+        <p>
+          <CheckIcon /> {dateTime(at)}: {fullName(place)} was deleted.
+        </p>
+      )}
+      label={() => "Delete"}
+      red
+      losesData={({ deletes_subscription }) => deletes_subscription}
+      commands={() => FUNCTION_COMMANDS.deleteFunction(place)}
+      nothing={`The ${place.component} was not deleted`}
+      onChanged={onChanged}
+      onClose={onClose}
+    />
+  );
+}
+
+function Preview({ of }: { of: DeletePreview }) {
+  const { inputs, output } = of.function;
+  return (
+    <>
+      <p>{plural(of.instances, "instance")} end. Its uploaded code and its state are deleted.</p>
+      <ul className={styles.remarks}>
+        {of.subscription &&
+          (of.deletes_subscription ? (
+            <li>
+              The subscription <b>{of.subscription}</b> of {plural(inputs.length, "topic")} is deleted, with
+              its backlog.
+            </li>
+          ) : (
+            <li>
+              The subscription <b>{of.subscription}</b> remains, and keeps the backlog.
+            </li>
+          ))}
+        {output && <li>The topic it writes to, {output}, remains with its messages.</li>}
+      </ul>
+    </>
+  );
+}

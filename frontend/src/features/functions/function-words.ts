@@ -1,0 +1,53 @@
+import { count } from "../../lib/format";
+import type { Tone } from "../../ui/badge";
+import type { Component, FunctionRow, InstanceRow } from "./function-queries";
+
+export const COMPONENTS: readonly { value: Component; label: string }[] = [
+  { value: "function", label: "Functions" },
+  { value: "source", label: "Sources" },
+  { value: "sink", label: "Sinks" },
+];
+
+/** The component of the address; undefined for what is none. */
+export function componentOf(text: string | undefined): Component | undefined {
+  return COMPONENTS.find(({ value }) => value === text)?.value;
+}
+
+export function fullName({ tenant, namespace, name }: Pick<FunctionRow, "tenant" | "namespace" | "name">) {
+  return `${tenant}/${namespace}/${name}`;
+}
+
+/** Good only while it does what it should, and without exceptions. */
+export function toneOf({ state, failures }: Pick<FunctionRow, "state" | "failures">): Tone {
+  if (state === "stopped") return "neutral";
+  if (state !== "running") return "bad";
+  return failures ? "warn" : "ok";
+}
+
+export function stateOf({ running, stopped, error }: InstanceRow): { word: string; tone: Tone } {
+  if (running) return { word: "running", tone: "ok" };
+  if (stopped) return { word: "stopped", tone: "neutral" };
+  return error ? { word: "failed", tone: "bad" } : { word: "starting", tone: "warn" };
+}
+
+export function millis(value: number | null): string {
+  return value === null ? "—" : `${value < 10 ? value.toFixed(1) : count(Math.round(value))} ms`;
+}
+
+/** Invocations by their duration, of cumulative counts: each bar has those above the bound before. */
+export function histogramOf(buckets: InstanceRow["latency_buckets"]): { label: string; value: number }[] {
+  return buckets.map(({ up_to_ms, count: value }, index) => {
+    const before = buckets[index - 1];
+    const label = up_to_ms === "+Inf" ? `more than ${before?.up_to_ms ?? 0} ms` : `up to ${up_to_ms} ms`;
+    return { label, value: value - (before?.count ?? 0) };
+  });
+}
+
+/** The same histogram over several instances. */
+export function summedBuckets(rows: readonly InstanceRow[]): InstanceRow["latency_buckets"] {
+  const sums = new Map<string, number>();
+  for (const { latency_buckets } of rows)
+    for (const { up_to_ms, count: value } of latency_buckets)
+      sums.set(up_to_ms, (sums.get(up_to_ms) ?? 0) + value);
+  return [...sums].map(([up_to_ms, value]) => ({ up_to_ms, count: value }));
+}
