@@ -20,7 +20,7 @@ export function idOf({ coordinator, number }: { coordinator: number; number: num
   return `(${coordinator},${number})`;
 }
 
-/** What a transaction has to do with, in words. */
+/** The topics and subscriptions of a transaction, in words. */
 export function placesOf(of: Transaction): { text: string; name: string }[] {
   return [
     ...of.topics.map((name) => ({ text: "publishes to", name })),
