@@ -111,7 +111,7 @@ async def decommission(
         unread: list[int] = []
         async for ledger_id, _, _ in ledgers_of(store, bookie, unread):
             left.append(ledger_id)
-            if first is None:
+            if first is None or not await records.is_marked(ledger_id):
                 await records.mark(ledger_id, [bookie])
         first = len(left) if first is None else first
         progress(len(left), first)

@@ -151,7 +151,8 @@ class Decommissioning:
         unread: list[int] = []
         async for ledger_id, _, _ in ledgers_of(self._store, bookie, unread):
             left += 1
-            if not is_marked:
+            # One may have begun on it since, or was found whole while the bookie was known to serve.
+            if not is_marked or not await self._records.is_marked(ledger_id):
                 await self._records.mark(ledger_id, [bookie])
         self._marked[bookie] = request.at_ms
         if left:

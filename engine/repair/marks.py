@@ -185,6 +185,9 @@ class RepairRecords:
             return None
         return decode_mark(ledger_id, value, stat.version)
 
+    async def is_marked(self, ledger_id: int) -> bool:
+        return await self._store.exists(paths.marked_ledger(ledger_id)) is not None
+
     async def lost_bookies(self, ledger_id: int) -> tuple[str, ...]:
         """Return the bookies that a ledger's mark names; none without a mark, or where it cannot be read."""
         try:

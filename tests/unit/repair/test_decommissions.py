@@ -85,6 +85,29 @@ async def test_next_auditor_carries_on_and_progress_is_stored(start_cluster: Sta
     await stopped(second)
 
 
+async def test_ledgers_that_lost_their_marks_are_marked_again(start_cluster: Start) -> None:
+    cluster = await start_cluster(3)  # no bookie is left to copy to
+    ledger = await cluster.written(entries=5)
+    name = min(await members(cluster, ledger))
+    await cluster.lose(name)
+    await request(cluster, name)
+    recovery = cluster.recovery("r", lost_bookie_recovery_delay=10_000)
+    recovery.client.bookies.start()
+    reign = asyncio.create_task(recovery.auditor.run())  # without a worker
+
+    async def is_marked() -> bool:
+        return await recovery.records.is_marked(ledger)
+
+    for _ in range(2):
+        await until(is_marked)
+        mark = await recovery.records.read(ledger)
+        assert mark is not None
+        assert await recovery.records.remove(mark)  # as one who takes the bookie for serving
+    await until(is_marked)
+    reign.cancel()
+    await stopped(recovery)
+
+
 async def test_an_unknown_bookie_is_not_reported_as_decommissioned(
     start_cluster: Start,
 ) -> None:

@@ -109,6 +109,14 @@ EDITS = (
         "I44",
     ),
     Edit(
+        "a-ledger-that-lost-its-mark-stays-on-a-leaving-bookie",
+        "engine/repair/decommissions.py::Decommissioning._carry_on",
+        "if not is_marked or not await self._records.is_marked(ledger_id):",
+        "if not is_marked:",
+        (f"{LEAVING}::test_ledgers_that_lost_their_marks_are_marked_again",),
+        "I53",
+    ),
+    Edit(
         "a-cookie-goes-although-its-bookie-registers",
         "engine/repair/bookie_changes.py::remove_cookie",
         "await store.create(path, value)",
