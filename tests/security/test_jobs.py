@@ -159,7 +159,7 @@ def test_the_parts_behind_the_gateway_are_on_loopback_and_have_no_pages(tmp_path
     assert "spark.eventLog.enabled" not in settings
     # No monitor of Celery, history server or standalone master is among the parts.
     assert {name.partition("-")[0] for name in made} == {
-        *("zookeeper", "redis", "bookie", "broker", "gateway", "worker", "spark")
+        *("zookeeper", "redis", "bookie", "broker", "functions", "gateway", "worker", "spark")
     }
 
 

@@ -17,6 +17,7 @@ THROUGH = {
     "engine/backup/references.py": "unit/backup/test_saving.py",
     "engine/broker/administration/operations/cursors.py": "unit/broker/administration/previews/test_cursor_changes.py",
     "engine/broker/administration/operations/dynamic_settings.py": "unit/broker/control/test_dynamic_settings.py",
+    "engine/programs/functions_worker.py": "unit/functions/worker/test_worker_service.py",
     "engine/packages/package_handlers.py": "unit/functions/packages/test_package_client.py",
     "engine/broker/administration/operations/rows.py": "unit/gateway/test_non_persistent.py",
     "engine/broker/administration/operations/statistics.py": "unit/gateway/test_non_persistent.py",

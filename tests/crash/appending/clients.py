@@ -196,7 +196,7 @@ class Worker(Client):
         self._clients: dict[int, TransactionClient] = {}
         self._consumers: dict[str, RawConsumer] = {}
         self._producers: dict[str, RawProducer] = {}
-        async with asyncio.timeout(STEP_S):
+        async with asyncio.timeout(STEP_S):  # time: a killed broker's answer is lost
             for txn, appending in [*self._unsure.items()]:
                 await self._commit(await self._client(txn[0]), txn, appending)
         for topic in self._topics:
@@ -221,7 +221,7 @@ class Worker(Client):
                 raise error
             self.wake.clear()
             if self._held:
-                async with asyncio.timeout(STEP_S):
+                async with asyncio.timeout(STEP_S):  # time: a killed broker's answer is lost
                     await self._change()
             with suppress(TimeoutError):
                 async with asyncio.timeout(HELD_MAX_S * self.rng.random()):

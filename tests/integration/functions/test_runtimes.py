@@ -250,7 +250,7 @@ async def test_a_sink_of_the_users_gets_what_failed_again(
     await until(
         lambda: path.exists() and set(path.read_bytes().split()) == expected,
         "all lines",
-        bound_s=20,
+        bound_s=60,
     )
     status = await started.status()
     assert status.sink_exceptions >= 1

@@ -26,7 +26,7 @@ def _meeting(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> None:
 
     def check_alone(job: CopyJob) -> None:
         try:
-            barrier.wait(MEET_S)
+            barrier.wait(MEET_S)  # time: without a second start it must go on
         except threading.BrokenBarrierError:
             barrier.reset()
         real(job)
