@@ -107,6 +107,8 @@ class LogRecord:
                     *numbers, _remaining_fields(stored, "ledgerId", "entries", "size", "timestamp")
                 )
             )
+        # Apache's brokers store them in any order once ledgers were moved to tiered storage.
+        ledgers.sort(key=lambda ledger: ledger.ledger_id)
         terminated = None
         if info.HasField("terminatedPosition"):
             at = info.terminatedPosition

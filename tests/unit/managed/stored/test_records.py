@@ -78,6 +78,12 @@ def test_empty_bytes_are_a_topic_without_ledgers() -> None:
     assert LogRecord.decode(b"") == LogRecord()
 
 
+def test_ledgers_are_in_order_of_their_ids_however_another_broker_stored_them() -> None:
+    stored = LogRecord([LedgerSpan(8), LedgerSpan(4, 100, 3690, 1), LedgerSpan(5, 90, 3000, 2)])
+    read = LogRecord.decode(stored.encode())
+    assert [span.ledger_id for span in read.ledgers] == [4, 5, 8]
+
+
 def test_terminated_topics_and_foreign_fields_round_trip() -> None:
     info = pb.ManagedLedgerInfo()
     span = info.ledgerInfo.add(ledgerId=3, entries=2, size=9, timestamp=7)
