@@ -2085,7 +2085,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Where the ledgers of a topic are, and which would be moved to tiered storage. The topic is loaded for it. */
+        /** @description The places of a topic's ledgers, and those which would be moved to tiered storage. The topic is loaded for it. */
         get: operations["getTopicTiers"];
         put?: never;
         post?: never;
