@@ -190,11 +190,9 @@ _MISTAKES = {
     ),
     "placing": (
         *(placing.lease_of_an_instance_is_not_taken, placing.lease_goes_before_the_instance),
-        *(placing.lost_session_ends_no_instance, placing.lease_is_given_back_once),
         *(placing.deleted_functions_stay_assigned, placing.assignments_keep_the_old_function),
         *(placing.stopped_instances_are_started, placing.changed_function_is_not_restarted),
         *(placing.dead_instance_stays_down, placing.change_is_confirmed_before_it_is_stored),
-        placing.keeper_ends_although_it_is_wanted_again,
     ),
     "rivals": (
         *(rivals.epoch_is_told_and_not_stored, rivals.fenced_producer_publishes_on),

@@ -10,7 +10,6 @@ from engine.functions.worker.placing.exclusive_writer import ExclusiveWriter
 from engine.functions.worker.running import instance_keeper
 from engine.functions.worker.running.instance_keeper import InstanceKeeper
 from engine.functions.worker.running.instance_lease import InstanceLease
-from engine.metadata.store import StoreUnavailableError
 from tests.sim.plants.planting import Patches
 
 
@@ -35,44 +34,6 @@ def lease_goes_before_the_instance() -> Patches:
         await real(self, running)
 
     return [(InstanceKeeper, "_stop", stop)]
-
-
-def lost_session_ends_no_instance() -> Patches:
-    """Let instances run on when the session that has their leases is over."""
-
-    def fence(self: InstanceKeeper) -> None:
-        pass
-
-    return [(InstanceKeeper, "fence", fence)]
-
-
-def lease_is_given_back_once() -> Patches:
-    """Try once to give a lease back: it stays with its session when the store does not answer."""
-    real = InstanceLease.release
-
-    async def release(self: InstanceLease) -> None:
-        get = self._store.get
-
-        async def once(*args: Any, **named: Any) -> Any:
-            try:
-                return await get(*args, **named)
-            except StoreUnavailableError:
-                self._path = "/nowhere"
-                return await get(self._path)
-
-        class Once:
-            session_id = self._store.session_id
-            delete = self._store.delete
-
-        once_store: Any = Once()
-        once_store.get = once
-        store, path, self._store = self._store, self._path, once_store
-        try:
-            await real(self)
-        finally:
-            self._store, self._path = store, path
-
-    return [(InstanceLease, "release", release)]
 
 
 def deleted_functions_stay_assigned() -> Patches:
@@ -139,13 +100,3 @@ def change_is_confirmed_before_it_is_stored() -> Patches:
 
     real = ExclusiveWriter.write
     return [(ExclusiveWriter, "write", write)]
-
-
-def keeper_ends_although_it_is_wanted_again() -> Patches:
-    """Forget an instance that is assigned again while it ends."""
-
-    async def keep(self: InstanceKeeper) -> None:
-        await self._follow()
-        self._task = self._tasks.spawn("idle", self._changed.wait())
-
-    return [(InstanceKeeper, "_keep", keep)]
