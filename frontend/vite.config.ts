@@ -4,6 +4,7 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
+import { translation, WORDS_VERSION } from "./translation/plugin.ts";
 
 /** A dialog that is fetched when it is opened; if its page imports it, it is in the page's chunk nevertheless. Sign-in must
  * not need another file after an upgrade. */
@@ -31,7 +32,8 @@ const precompressed: Plugin = {
 // The gateway serves dist/ below /static/ and answers every console route with dist/index.html.
 export default defineConfig({
   base: "/static/",
-  plugins: [react({ jsxImportSource: "#jsx" }), precompressed],
+  plugins: [translation, react({ jsxImportSource: "#jsx" }), precompressed],
+  define: { __WORDS_VERSION__: JSON.stringify(WORDS_VERSION) },
   build: {
     target: "es2022",
     sourcemap: false,
@@ -73,7 +75,7 @@ export default defineConfig({
   },
   test: {
     environment: "node",
-    include: ["src/**/*.test.{ts,tsx}"],
+    include: ["{src,translation}/**/*.test.{ts,tsx}"],
     setupFiles: ["testing/setup.ts"],
     restoreMocks: true,
   },

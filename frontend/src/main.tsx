@@ -11,6 +11,7 @@ import { liveSocket } from "./api/socket";
 import { createAppRouter, fetchPagesLater } from "./app/router";
 import { cssVariables, schemeManager, theme } from "./app/theme";
 import { ApiError } from "./lib/errors";
+import { LANGUAGE, refreshWords } from "./lib/words";
 import { forgetHistory } from "./ui/charts/history";
 
 const NOTES_AFTER_MS = 3_000;
@@ -50,6 +51,10 @@ whenPartReturns(health, () => {
   queries.refetchQueries({ type: "active", predicate: (query) => query.state.status === "error" });
   router.invalidate({ filter: (match) => match.status === "error" });
 });
+
+document.documentElement.lang = LANGUAGE;
+// While the gateway is away, the stored translation does.
+void refreshWords().catch(() => {});
 
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has no #root");

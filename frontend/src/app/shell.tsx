@@ -18,6 +18,7 @@ import { Mark, SearchIcon } from "../ui/icons";
 import { SchemeToggle } from "../ui/scheme-toggle";
 import { StaleContext, type Trouble, TroubleContext } from "../ui/states";
 import { ClusterSwitch } from "./cluster-switch";
+import { LanguageChoice } from "./language";
 import { OpenToAnyone } from "./open-to-anyone";
 import { openPalette, Palette } from "./palette/palette";
 import styles from "./shell.module.css";
@@ -176,6 +177,12 @@ function Addresses() {
         <dt>Times</dt>
         <dd>
           <TimeZone />
+        </dd>
+      </div>
+      <div>
+        <dt>Language</dt>
+        <dd>
+          <LanguageChoice />
         </dd>
       </div>
       <div>

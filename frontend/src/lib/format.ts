@@ -1,9 +1,10 @@
-// Numbers and times as text. Everything uses Intl in one fixed locale, so that a shared link
-// shows the same text to everyone.
+// Numbers and times as text, as the language of the console writes them and not the browser, so that a shared link
+// shows the same text to everyone of one language.
 
+import { LANGUAGE, w } from "./words";
 import { ZONE } from "./zone";
 
-const LOCALE = "en";
+const LOCALE = LANGUAGE;
 const whole = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 0 });
 const compact = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumSignificantDigits: 3 });
 const small = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 2 });
@@ -121,7 +122,7 @@ export function age(at: number, now: number): string {
 }
 
 export function plural(n: number, one: string, many = `${one}s`): string {
-  return `${count(n)} ${n === 1 ? one : many}`;
+  return `${count(n)} ${w(n === 1 ? one : many)}`;
 }
 
 /** A value of an analysis result formatted by its unit. Text, such as ids, is shown unchanged. */
