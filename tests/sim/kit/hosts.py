@@ -105,13 +105,15 @@ class Hosts:
             work.result()
 
     def _ready(self) -> bool:
-        machines = [
+        # One that is to be drained takes no entries, but may have the only copies of some until it is.
+        serving = [
             m
             for m in self.cluster.machines.values()
-            if m is not self.cluster.lost and not m.retired and not m.leaving
+            if m is not self.cluster.lost and not m.retired
         ]
+        machines = [m for m in serving if not m.leaving]
         full = any(m.bookie is not None and m.ready and m.bookie.read_only for m in machines)
-        return all(m.ready for m in machines) and self._listed(machines) and not full
+        return all(m.ready for m in serving) and self._listed(machines) and not full
 
     def _listed(self, machines: list[Machine]) -> bool:
         """Return whether every bookie serves and clients find it as a writable one.

@@ -100,6 +100,7 @@ class RepairWorkload(LedgerWorkload):
         self._conduct = Conduct(run.cluster, self.record, calm=self._calm)
         self._versions: dict[int, LedgerMetadata] = {}
         self._removed: dict[int, None] = {}
+        self._damaged = ""
         self._writers: dict[int, str] = {}
         self._gone_at = -1e9
         self._names = [f"bookie-{i}" for i in range(1, self.machines_max + 9)]
@@ -404,6 +405,7 @@ class RepairWorkload(LedgerWorkload):
             or stat.ctime_ms > self._now_ms() - RECENT_S * 1000
             or machine.leaving
             or machine.disk.broken
+            or machine.name == self._damaged  # its scrubber may have restored what was lacking
         ):
             return
         lacking = [text for text in self._lacking(ledger, before) if text.endswith(f" at {bookie}")]
@@ -468,6 +470,7 @@ class RepairWorkload(LedgerWorkload):
         all copies were made again in time."""
         run, rng = self.run, self.run.rng
         damaged, lost = rng.sample([m for m in run.cluster.bookies if not m.leaving], 2)
+        self._damaged = damaged.name
         for _ in range(FLIPPED):
             _flip_a_bit(damaged, rng)
         # The end of an open ledger may be on a quorum alone: it does not outlive two losses.

@@ -268,7 +268,7 @@ export function ResultRows({ table, cluster }: { table: ResultTable; cluster: st
   );
 }
 
-/** At the end it does nothing, and keeps the focus. */
+/** Does nothing at the end, and keeps the focus. */
 function PageButton({ text, isEnd, onClick }: { text: string; isEnd: boolean; onClick: () => void }) {
   return (
     <Button

@@ -30,7 +30,7 @@ const COLORS = {
 const RUNNING_MS = 1000;
 const MIB = 1 << 20;
 
-/** Where the topic's ledgers are, which thresholds would move, and moving them now; read on request. */
+/** The places of the topic's ledgers, those that thresholds would move, and moving them now; read on request. */
 export function TopicTiers({ id }: { id: TopicId }) {
   const [asked, setAsked] = useState(false);
   const [keep, setKeep] = useState<number | string>("");

@@ -12,7 +12,7 @@ const LABELS: Record<string, string> = {
 };
 export const DAY_MINUTES = 1440;
 
-/** What charts show, in the address: the minutes unless they are the default, and the day to compare with. */
+/** The range of charts, in the address: the minutes unless they are the default, and the day to compare with. */
 export const charts = {
   range: z.catch(z.optional(z.enum(["5", "60", "1440", "10080"])), undefined),
   compare: z.catch(z.optional(z.literal("yesterday")), undefined),
