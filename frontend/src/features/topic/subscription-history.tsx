@@ -4,7 +4,7 @@ import { rate, short } from "../../lib/format";
 import { RangePicker, useMinutes } from "../../shared/history/range";
 import { useMarks } from "../../shared/history/use-marks";
 import { usePast, useWithYesterday } from "../../shared/history/use-past";
-import { Chart } from "../../ui/charts/chart";
+import { LazyChart } from "../../ui/charts/lazy-chart";
 import { overTime } from "../../ui/charts/over-time";
 import { columnsOf, useHistory } from "../../ui/charts/use-history";
 import { Columns } from "../../ui/panel";
@@ -55,8 +55,8 @@ export function SubscriptionHistory({
         <RangePicker />
       </div>
       <Columns even>
-        <Chart {...common} title={`Backlog of ${name} in entries`} series={backlog} yText={short} />
-        <Chart
+        <LazyChart {...common} title={`Backlog of ${name} in entries`} series={backlog} yText={short} />
+        <LazyChart
           {...common}
           title={`Messages per second of ${name}`}
           now={[arrivals, subscription.msg_rate_out]}

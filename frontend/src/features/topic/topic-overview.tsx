@@ -1,4 +1,4 @@
-import { useMemo } from "react";
+import { lazy, Suspense, useMemo } from "react";
 import type { TopicDetail } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { byteRate, bytes, count, known, plural, rate, short } from "../../lib/format";
@@ -11,7 +11,7 @@ import { useMarks } from "../../shared/history/use-marks";
 import { usePast, useWithYesterday } from "../../shared/history/use-past";
 import { useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { Badge } from "../../ui/badge";
-import { Chart } from "../../ui/charts/chart";
+import { LazyChart } from "../../ui/charts/lazy-chart";
 import { overTime } from "../../ui/charts/over-time";
 import { Stats } from "../../ui/charts/stats";
 import { columnsOf, useHistory } from "../../ui/charts/use-history";
@@ -21,7 +21,8 @@ import { Empty } from "../../ui/states";
 import { HeldSpace } from "./held-space";
 import { numbers } from "./partition-numbers";
 import { Since } from "./since";
-import { TopicTiers } from "./topic-tiers";
+
+const TopicTiers = lazy(() => import("./topic-tiers").then((module) => ({ default: module.TopicTiers })));
 
 const COLUMNS = ["msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out", "backlog"];
 
@@ -35,7 +36,9 @@ export function TopicOverview() {
       {id.domain === "persistent" && (
         <>
           <HeldSpace id={id} />
-          <TopicTiers id={id} />
+          <Suspense>
+            <TopicTiers id={id} />
+          </Suspense>
         </>
       )}
     </>
@@ -107,7 +110,7 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
       />
       <Columns even>
         <Panel title="Messages per second" actions={<RangePicker />}>
-          <Chart
+          <LazyChart
             {...common}
             title="Messages per second"
             now={[row.msg_rate_in, row.msg_rate_out]}
@@ -116,7 +119,7 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
           />
         </Panel>
         <Panel title="Bytes per second">
-          <Chart
+          <LazyChart
             {...common}
             title="Bytes per second"
             now={[row.bytes_rate_in, row.bytes_rate_out]}
@@ -128,7 +131,7 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
       </Columns>
       <Columns even>
         <Panel title="Backlog in entries">
-          <Chart {...common} title="Backlog in entries" series={backlog} yText={short} />
+          <LazyChart {...common} title="Backlog in entries" series={backlog} yText={short} />
         </Panel>
         <Panel
           title="Ledgers"

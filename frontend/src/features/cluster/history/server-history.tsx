@@ -6,7 +6,7 @@ import { byteRate, bytes, rate, short } from "../../../lib/format";
 import { RangePicker, useMinutes } from "../../../shared/history/range";
 import { useMarks } from "../../../shared/history/use-marks";
 import { usePast, useWithYesterday } from "../../../shared/history/use-past";
-import { Chart } from "../../../ui/charts/chart";
+import { LazyChart } from "../../../ui/charts/lazy-chart";
 import { overTime } from "../../../ui/charts/over-time";
 import { columnsOf } from "../../../ui/charts/use-history";
 import { Columns, Panel } from "../../../ui/panel";
@@ -117,7 +117,7 @@ function Charts({ cluster, kind, id }: { cluster: string; kind: "broker" | "book
       {CHARTS[kind].map(({ title, text, binary = false }, index) => (
         <section key={title}>
           <h3 style={{ margin: 0, fontSize: 13.5 }}>{title}</h3>
-          <Chart
+          <LazyChart
             {...common}
             title={`${title} of ${id}`}
             series={series[index] ?? []}
