@@ -103,7 +103,7 @@ class McpTool:
         return f"/api/v1/{path}?{urlencode(query)}" if query else f"/api/v1/{path}"
 
 
-FULL_TOPIC = Parameter("topic", "full name, persistent://tenant/namespace/topic", place="path")
+FULL_TOPIC = Parameter("topic", "persistent://tenant/namespace/topic", place="path")
 ON_CLUSTER = Parameter("cluster", "a cluster that this gateway serves; without it the default")
 _VIEWS = {route: view for resource in RESOURCES for route, view in resource.routes.items()}
 

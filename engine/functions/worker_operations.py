@@ -90,7 +90,7 @@ COMPONENT = (
 """The right to functions, sources or sinks of a namespace: whichever the call is about."""
 
 ALL_FUNCTIONS = Operation("all_functions", NoArguments, list[JsonObject], SUPERUSER, reads=True)
-"""Of everything deployed ``{"metadata": FunctionMetaData in base64, "workers": the worker of each instance}``."""
+"""Everything deployed: ``{"metadata": FunctionMetaData in base64, "workers": the worker of each instance}``."""
 FUNCTION_NAMES = Operation("function_names", OnComponents, list[str], COMPONENT, reads=True)
 FUNCTION_METADATA = Operation("function_metadata", OnFunction, str, COMPONENT, reads=True)
 """FunctionMetaData in base64."""

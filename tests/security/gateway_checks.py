@@ -190,7 +190,7 @@ CHECKS: tuple[Check, ...] = (
         "refused, nothing written",
         (
             f"{SWITCHED_OFF}::test_no_upload_and_no_address_is_taken",
-            f"{SWITCHED_OFF}::test_no_program_unpacks_archives_or_fetches_addresses_of_clients",
+            f"{SWITCHED_OFF}::test_no_other_program_unpacks_archives_or_fetches_addresses_of_clients",
         ),
         absent="No program takes an archive: functions, connectors and packages are not built.",
     ),
@@ -210,7 +210,7 @@ CHECKS: tuple[Check, ...] = (
         "refused, nothing is fetched",
         (
             f"{SWITCHED_OFF}::test_no_upload_and_no_address_is_taken",
-            f"{SWITCHED_OFF}::test_no_program_unpacks_archives_or_fetches_addresses_of_clients",
+            f"{SWITCHED_OFF}::test_no_other_program_unpacks_archives_or_fetches_addresses_of_clients",
             "unit/gateway/services/functions/test_package_urls.py::test_an_address_that_is_not_public_is_refused",
             "unit/gateway/services/functions/test_package_urls.py::test_the_address_that_was_judged_is_connected_to",
             "unit/gateway/rest/functions/test_components.py::test_a_refused_function_leaves_nothing",
@@ -232,7 +232,7 @@ CHECKS: tuple[Check, ...] = (
         "stored at most, never connected to",
         (
             f"{SWITCHED_OFF}::test_an_offload_endpoint_is_never_connected_to",
-            f"{SWITCHED_OFF}::test_no_program_unpacks_archives_or_fetches_addresses_of_clients",
+            f"{SWITCHED_OFF}::test_no_other_program_unpacks_archives_or_fetches_addresses_of_clients",
         ),
         absent="Sinks, web hooks, offloading and replication are not built.",
     ),

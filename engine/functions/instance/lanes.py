@@ -74,7 +74,7 @@ class PartitionLane:
         self._next: dict[PartitionProducer, int] = {}
 
     def send(self, results: Sequence[tuple[int, OutgoingMessage]]) -> list[SendResult]:
-        """Send results with their sequence ids; return those that were stored before, which are not sent (F1)."""
+        """Send results with their sequence ids; return those that were stored before, which are not sent (F5)."""
         stored: list[SendResult] = []
         runs: dict[PartitionProducer, list[OutgoingMessage]] = {}
         for sequence, message in results:

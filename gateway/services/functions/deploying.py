@@ -97,16 +97,16 @@ class Deployment(NamedTuple):
         return self.config | {"tenant": tenant, "namespace": namespace, "name": name}
 
 
-class Rehearsal(NamedTuple):
-    """What a deployment would make of a function, source or sink, with secrets hidden. ``before`` None: create it."""
+class RehearsedDeployment(NamedTuple):
+    """The outcome of a deployment for a function, source or sink, with secrets hidden. ``before`` None: create it."""
 
     before: JsonConfig | None
     after: JsonConfig
     version: int
-    """Of what is stored; -1 before the first."""
+    """The stored version; -1 before the first."""
 
 
-async def rehearse(deployment: Deployment) -> Rehearsal:
+async def rehearse(deployment: Deployment) -> RehearsedDeployment:
     """Check a deployment as ``create`` or ``update`` does, and store nothing. Raises InvalidRequest, Refusals."""
     kind, code = deployment.kind, _code(deployment)
     try:
@@ -115,12 +115,12 @@ async def rehearse(deployment: Deployment) -> Rehearsal:
         await _check_namespace(deployment)
         _check_given(deployment, code, f"{deployment.noun} Package is not provided")
         details = _details(deployment, deployment.named_config, code)
-        return Rehearsal(None, _shown(kind, details), -1)
+        return RehearsedDeployment(None, _shown(kind, details), -1)
     stored = metadata.functionDetails
     before = config_of(stored)
     given = built_in_connectors.with_stored_secrets(kind, stored, before, deployment.config)
     details = _details(deployment, merged(kind, before, given), code)
-    return Rehearsal(_shown(kind, stored), _shown(kind, details), metadata.version)
+    return RehearsedDeployment(_shown(kind, stored), _shown(kind, details), metadata.version)
 
 
 def _shown(kind: Kind, details: FunctionDetails) -> JsonConfig:

@@ -1,4 +1,4 @@
-"""Where the ledgers of a topic are, in a browser: a preview of what would be moved and its price, and moving it now."""
+"""The places of a topic's ledgers, in a browser: a preview of what would be moved and its price, and moving it now."""
 
 from collections.abc import Iterator
 from pathlib import Path

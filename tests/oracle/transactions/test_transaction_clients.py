@@ -108,10 +108,10 @@ def test_the_java_client_commits_what_it_did_before_all_brokers_were_killed(
                 instance.kill(broker)
             for broker in ("broker-1", "broker-2"):
                 instance.wait_running(broker)
-            said, _ = process.communicate("\n", timeout=RUN_S_MAX)
+            output, _ = process.communicate("\n", timeout=RUN_S_MAX)
         finally:
             process.kill()
-    assert said.strip() == "restart done [one, two] COMMITTED", (tmp_path / "errors").read_text()
+    assert output.strip() == "restart done [one, two] COMMITTED", (tmp_path / "errors").read_text()
 
 
 def test_the_go_client_sees_no_aborted_message(instance: Instance, tmp_path: Path) -> None:

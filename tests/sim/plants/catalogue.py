@@ -11,7 +11,6 @@ from tests.sim.plants import (
     dispatch,
     found,
     geo,
-    offloading,
     placing,
     publishing,
     rates,
@@ -30,6 +29,7 @@ from tests.sim.plants.storage import (
     ledger,
     managed,
     metadata,
+    offloading,
     repair,
 )
 

@@ -41,6 +41,7 @@ FILES = {
         "tests/integration/websocket/test_servers.py",
         "tests/integration/websocket/test_sockets.py",
         "tests/integration/websocket/test_keys.py",
+        "tests/oracle/transactions/test_recorded_answers.py",
         "tests/interop/hosts/test_service_urls.py",
         "tests/interop/test_java_tools.py",
         "tests/integration/gateway/test_openapi.py",

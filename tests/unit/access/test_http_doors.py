@@ -113,7 +113,7 @@ def console_routes() -> Iterator[tuple[str, type[RestView]]]:
 
 def console_path(pattern: str) -> str:
     values = {"cluster": "standalone", "domain": "persistent", **EXISTING}
-    values["analysis"] = "topic-profile"
+    values |= {"analysis": "topic-profile", "component": "function"}
     return re.sub(
         r"<(\w+):(\w+)>",
         lambda match: values.get(match[2], "1" if match[1] == "number" else "x"),
@@ -198,6 +198,9 @@ def test_calls_that_need_only_an_authenticated_caller_are_listed() -> None:
         # Each cluster's links are judged by what the caller sees of that cluster.
         ("GET", "/api/v1/geo"),
         ("GET", "/api/v1/analyses"),
+        # Functions are those of namespaces that the caller has; the catalogue of connectors is everybody's.
+        ("GET", "/api/v1/clusters/<seg:cluster>/functions"),
+        ("GET", "/api/v1/clusters/<seg:cluster>/connectors"),
         ("GET", "/api/v1/spark"),
         # Each run is judged by what it reads, once it is known.
         ("GET", "/api/v1/runs"),

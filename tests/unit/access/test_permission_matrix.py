@@ -179,6 +179,7 @@ def console_call(view: type[RestView], pattern: str) -> RestView:
     """Return a view of the console set up for a request about ``t/n`` and its topic ``p``."""
     names = {
         "analysis": "topic-profile",
+        "component": "function",
         "subscription": "s",
         "policy": "retention",
         "broker": "b",

@@ -68,7 +68,7 @@ class LocalStore:
         return None if stored is None else int(stored)
 
     def apply(self, name: bytes, value: bytes | None, born: Born, version: int | None) -> None:
-        """Note a change, unless a later one was noted (F4). ``version`` None: one more than before."""
+        """Note a change, unless a later one was noted (F8). ``version`` None: one more than before."""
         before = self.get(name)
         if before is not None and before.born >= born:
             return

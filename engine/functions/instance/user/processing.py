@@ -84,7 +84,7 @@ class UserThread:
     """Runs the user's code. ``hand_back`` is called on this thread with each slice, ``on_end`` with what ended it.
 
     An ordered function retries a failed message in place with rising pauses, until ``plan.retries``; the messages
-    behind it wait (F2). Nothing more is processed of a partition that was lost (F3).
+    behind it wait (F6). Nothing more is processed of a partition that was lost (F7).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-import { operationWords } from "../../lib/operation-words";
+import { operationWords } from "../../shared/operation-words";
 import { Badge, type Tone } from "../../ui/badge";
 import type { AuditRow } from "./queries";
 

@@ -1,6 +1,6 @@
 import { Button, Textarea } from "@mantine/core";
 import { useRef, useState } from "react";
-import { bytesToBase64, type Code } from "./deployment-form";
+import { bytesToBase64, type Code } from "./model/deployment-form";
 
 const BYTES_MAX = 500_000;
 

@@ -9,8 +9,8 @@ import {
   type DeleteReceipt,
   type FunctionPlace,
   previewDelete,
-} from "./function-queries";
-import { fullName } from "./function-words";
+} from "./model/function-queries";
+import { fullName } from "./model/function-words";
 
 /** Deletes the function, source or sink of its preview. */
 export function DeleteDialog({

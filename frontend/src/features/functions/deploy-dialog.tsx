@@ -10,8 +10,8 @@ import {
   type DeployReceipt,
   type FunctionPlace,
   previewDeploy,
-} from "./function-queries";
-import { fullName } from "./function-words";
+} from "./model/function-queries";
+import { fullName } from "./model/function-words";
 
 const shown = (config: unknown) => (config ? JSON.stringify(config, null, 2) : "");
 

@@ -16,8 +16,8 @@ import {
   FIRST_CODE,
   OWN_CODE,
   settingFields,
-} from "./deployment-form";
-import type { Component, Connector, Deployment, FunctionPlace } from "./function-queries";
+} from "./model/deployment-form";
+import type { Component, Connector, Deployment, FunctionPlace } from "./model/function-queries";
 
 const KINDS = [
   { value: "function", label: "Function: reads and writes topics" },

@@ -5,8 +5,8 @@ import { Crumb, Page, PageHead } from "../../ui/panel";
 import { ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { DeployForm } from "./deploy-form";
-import { connectorsQuery } from "./function-queries";
-import { componentOf } from "./function-words";
+import { connectorsQuery } from "./model/function-queries";
+import { componentOf } from "./model/function-words";
 
 const route = getRouteApi("/c/$cluster/functions/new");
 

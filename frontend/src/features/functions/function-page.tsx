@@ -14,11 +14,11 @@ import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { DeleteDialog } from "./delete-dialog";
-import { type FunctionAnswer, type FunctionPlace, functionQuery, type Run } from "./function-queries";
-import { componentOf, fullName, millis, toneOf } from "./function-words";
 import { TopicName } from "./functions-page";
 import { Exceptions, Instances, Latency } from "./instances";
 import { Logs } from "./logs";
+import { type FunctionAnswer, type FunctionPlace, functionQuery, type Run } from "./model/function-queries";
+import { componentOf, fullName, millis, toneOf } from "./model/function-words";
 import { RunDialog } from "./run-dialog";
 
 const route = getRouteApi("/c/$cluster/functions/$component/$tenant/$namespace/$name");

@@ -14,8 +14,8 @@ import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
-import { type FunctionRow, functionsQuery, ROWS_MAX } from "./function-queries";
-import { COMPONENTS, componentOf, fullName, millis, toneOf } from "./function-words";
+import { type FunctionRow, functionsQuery, ROWS_MAX } from "./model/function-queries";
+import { COMPONENTS, componentOf, fullName, millis, toneOf } from "./model/function-words";
 import { TopologyPanel } from "./topology";
 
 const route = getRouteApi("/c/$cluster/functions");

@@ -7,8 +7,8 @@ import { Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
 import { Since } from "../../ui/since";
 import { Empty } from "../../ui/states";
-import type { InstanceRow, Run } from "./function-queries";
-import { histogramOf, millis, stateOf, summedBuckets } from "./function-words";
+import type { InstanceRow, Run } from "./model/function-queries";
+import { histogramOf, millis, stateOf, summedBuckets } from "./model/function-words";
 
 export function Instances({
   rows,

@@ -5,7 +5,7 @@ import { failureOf } from "../../lib/errors";
 import { Code } from "../../ui/code/code";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
-import { type FunctionPlace, logQuery } from "./function-queries";
+import { type FunctionPlace, logQuery } from "./model/function-queries";
 
 const LINES = ["50", "200", "1000"];
 

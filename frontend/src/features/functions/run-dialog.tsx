@@ -10,8 +10,8 @@ import {
   type Run,
   type RunPreview,
   type RunReceipt,
-} from "./function-queries";
-import { fullName } from "./function-words";
+} from "./model/function-queries";
+import { fullName } from "./model/function-words";
 
 const WORDS = {
   start: { title: "Start", done: "started", effect: "They read on where they were stopped." },

@@ -4,9 +4,9 @@ import { parseTopicName } from "../../lib/url-state";
 import { TopicLink, topicPagePath } from "../../shared/topic-link";
 import { Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
-import type { FunctionRow } from "./function-queries";
-import { toneOf } from "./function-words";
-import { functionPath } from "./places";
+import type { FunctionRow } from "./model/function-queries";
+import { toneOf } from "./model/function-words";
+import { functionPath } from "./model/places";
 import {
   curveOf,
   NODE_HEIGHT,
@@ -16,7 +16,7 @@ import {
   type TopologyEdge,
   type TopologyNode,
   topologyOf,
-} from "./topology-shape";
+} from "./model/topology-shape";
 
 const COLOURS = {
   ok: "var(--ok)",

@@ -5,8 +5,8 @@ import { Crumb, Page, PageHead } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { DeployForm } from "./deploy-form";
-import { connectorsQuery, type FunctionPlace, functionQuery } from "./function-queries";
-import { componentOf } from "./function-words";
+import { connectorsQuery, type FunctionPlace, functionQuery } from "./model/function-queries";
+import { componentOf } from "./model/function-words";
 
 const ONE = "/c/$cluster/functions/$component/$tenant/$namespace/$name";
 const route = getRouteApi("/c/$cluster/functions/$component/$tenant/$namespace/$name/update");

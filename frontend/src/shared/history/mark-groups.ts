@@ -1,7 +1,7 @@
 import type { components } from "../../api/schema";
 import { serverNow } from "../../lib/clock";
 import { dateTime, time } from "../../lib/format";
-import { operationWords } from "../../lib/operation-words";
+import { operationWords } from "../operation-words";
 
 export interface Mark {
   /** Milliseconds since the epoch. */

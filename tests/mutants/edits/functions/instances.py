@@ -15,7 +15,7 @@ EDITS: tuple[Edit, ...] = (
         "if sequence <= producer.stored_sequence_id:",
         "if False:",
         (f"{LANES}::test_a_result_that_is_stored_is_reported_and_not_sent_again",),
-        "F1",
+        "F5",
     ),
     Edit(
         "results-behind-a-gap-keep-counting",
@@ -23,7 +23,7 @@ EDITS: tuple[Edit, ...] = (
         "if sequence != self._next.get(producer):",
         "if producer not in self._next:",
         (f"{LANES}::test_each_result_is_sent_under_its_own_sequence_id",),
-        "F1",
+        "F5",
     ),
     Edit(
         "a-failed-message-is-overtaken",
@@ -31,7 +31,7 @@ EDITS: tuple[Edit, ...] = (
         "if not part.failures[-1].retried or self._pause(attempts):",
         "if True:",
         (f"{PROCESSING}::test_an_ordered_function_repeats_a_message_before_those_behind_it",),
-        "F2",
+        "F6",
     ),
     Edit(
         "a-lost-partition-is-processed-on",
@@ -39,7 +39,7 @@ EDITS: tuple[Edit, ...] = (
         "if self._stopping.is_set() or (tenure is not None and tenure.over):",
         "if self._stopping.is_set():",
         (f"{PROCESSING}::test_nothing_is_processed_of_a_partition_that_was_lost",),
-        "F3",
+        "F7",
     ),
     Edit(
         "the-change-that-is-read-last-stays",
@@ -47,7 +47,7 @@ EDITS: tuple[Edit, ...] = (
         "if before is not None and before.born >= born:",
         "if False:",
         (f"{REGISTERS}::test_a_later_change_counts_whatever_is_read_first",),
-        "F4",
+        "F8",
     ),
     Edit(
         "a-counter-forgets-what-an-instance-counted-before",
@@ -55,6 +55,6 @@ EDITS: tuple[Edit, ...] = (
         "+ new - old",
         "+ new",
         (f"{REGISTERS}::test_a_counter_is_the_sum_of_all_who_count",),
-        "F4",
+        "F8",
     ),
 )

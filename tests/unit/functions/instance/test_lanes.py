@@ -90,9 +90,9 @@ def results(*sequences: int, key: str | None = None) -> list[tuple[int, Outgoing
 
 def test_each_result_is_sent_under_its_own_sequence_id() -> None:
     producer = Producer()
-    one = lane(producer)
-    one.send(results(5, 6, 7, 100, 4096))
-    one.send(results(4097, 5000))
+    sender = lane(producer)
+    sender.send(results(5, 6, 7, 100, 4096))
+    sender.send(results(4097, 5000))
     assert producer.sent == {n: b"%d" % n for n in (5, 6, 7, 100, 4096, 4097, 5000)}
 
 

@@ -1,7 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
-import { answerOf, api, given } from "../../api/client";
-import type { components } from "../../api/schema";
-import type { JsonSchema } from "../../api/types";
+import { answerOf, api, given } from "../../../api/client";
+import type { components } from "../../../api/schema";
+import type { JsonSchema } from "../../../api/types";
 
 type Schemas = components["schemas"];
 export type FunctionRow = Schemas["FunctionRow"];

@@ -1,5 +1,5 @@
-import { count } from "../../lib/format";
-import type { Tone } from "../../ui/badge";
+import { count } from "../../../lib/format";
+import type { Tone } from "../../../ui/badge";
 import type { Component, FunctionRow, InstanceRow } from "./function-queries";
 
 export const COMPONENTS: readonly { value: Component; label: string }[] = [

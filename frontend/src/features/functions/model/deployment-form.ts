@@ -1,5 +1,5 @@
-import type { JsonSchema } from "../../api/types";
-import { type Field, type FormValues, fieldsOf, toParameters } from "../../shared/form/schema-fields";
+import type { JsonSchema } from "../../../api/types";
+import { type Field, type FormValues, fieldsOf, toParameters } from "../../../shared/form/schema-fields";
 import type { Component, Connector, ConnectorEnd, Deployment } from "./function-queries";
 
 // The form of a deployment: fields of Pulsar's config that most need, those of a connector's settings, and the code.

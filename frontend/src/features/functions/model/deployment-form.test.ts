@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fieldsOf, initialValues } from "../../shared/form/schema-fields";
+import { fieldsOf, initialValues } from "../../../shared/form/schema-fields";
 import { base64Of, configSchema, deploymentOf, endOf, moduleFile } from "./deployment-form";
 import type { Connector } from "./function-queries";
 
