@@ -44,7 +44,10 @@ def ledgers_before(ledgers: Sequence[Ledger], position: Position) -> list[Ledger
 
 
 def releasable(ledgers: Sequence[LedgerSpan], now_ms: int, lag_s: float) -> list[LedgerSpan]:
-    """Return the ledgers on bookies whose copy was complete ``lag_s`` ago; none with a negative lag."""
+    """Return the ledgers on bookies whose copy was complete ``lag_s`` ago; none with a negative lag.
+
+    A copy that is complete in the future was noted by a clock that ran ahead, which may hold it for as long as the lag.
+    """
     if lag_s < 0:
         return []
     released = []
@@ -53,7 +56,7 @@ def releasable(ledgers: Sequence[LedgerSpan], now_ms: int, lag_s: float) -> list
         if (
             offload.complete
             and not offload.deleted_from_bookies
-            and now_ms - offload.completed_ms >= 1000 * lag_s
+            and abs(now_ms - offload.completed_ms) >= 1000 * lag_s
         ):
             released.append(ledger)
     return released
