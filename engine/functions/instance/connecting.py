@@ -119,7 +119,13 @@ class ConnectorInstance:
         )
         if isinstance(connector, Sink):
             for spec in plan.inputs:
-                codec = codec_of(spec.schema, spec.serde, spec.schema_properties, spec.type_class)
+                codec = codec_of(
+                    spec.schema,
+                    spec.serde,
+                    spec.schema_properties,
+                    spec.type_class,
+                    pickle=plan.user_config.get("allowPickle") is True,
+                )
                 feed = InputFeed(spec, codec, spec.queue_size or QUEUE_MESSAGES, self._receive)
                 self._feeds.append(feed)
                 settings_of = consumer_settings(plan, spec.queue_size or QUEUE_MESSAGES)

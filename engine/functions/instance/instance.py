@@ -171,7 +171,13 @@ class FunctionInstance:
         logger = logging.getLogger(plan.name)
         self._context = FunctionContext(plan, self, self._clock, secrets, logger)
         codecs = [
-            codec_of(spec.schema, spec.serde, spec.schema_properties, spec.type_class)
+            codec_of(
+                spec.schema,
+                spec.serde,
+                spec.schema_properties,
+                spec.type_class,
+                pickle=plan.user_config.get("allowPickle") is True,
+            )
             for spec in plan.inputs
         ]
         return as_call(plan.class_name), codecs

@@ -67,16 +67,19 @@ def codec_of(
     serde: str,
     properties: Mapping[str, str],
     type_class: str = "",
+    *,
     pickle: bool = True,
 ) -> Codec:
-    """Return the codec of a topic. ``pickle`` False: PickleSerDe is refused. Raises UserCodeError."""
+    """Return the codec of a topic. ``pickle`` False: PickleSerDe is refused, as for inputs by default. Raises
+    UserCodeError."""
     if schema and schema.lower() not in ("bytes", "none"):
         return _schema_codec(schema, properties, type_class)
     if serde in IDENTITY:
         return Codec(identity_decode, identity_encode)
     if serde.endswith("PickleSerDe") and not pickle:
         raise UserCodeError(
-            "PickleSerDe runs code of whoever wrote the message: it is for topics that this function alone writes"
+            "PickleSerDe runs code of whoever wrote the message: where no other may publish to the input, set "
+            "allowPickle to true in userConfig"
         )
     name = f"pulsar.functions.{serde}" if serde.startswith("serde.") else serde
     built = load(name)()

@@ -99,3 +99,10 @@ def test_pickle_is_refused_where_others_may_write() -> None:
     with pytest.raises(UserCodeError, match="runs code of whoever wrote the message"):
         codec_of("", "serde.PickleSerDe", {}, pickle=False)
     assert codec_of("", "serde.PickleSerDe", {}).decode(b"\x80\x04K\x01.") == 1
+
+
+def test_pickled_inputs_are_refused_with_the_setting_that_permits_them() -> None:
+    with pytest.raises(UserCodeError, match="allowPickle"):
+        codec_of("", "serde.PickleSerDe", {}, pickle=False)
+    permitted = codec_of("", "serde.PickleSerDe", {}, pickle=True)
+    assert permitted.decode(permitted.encode([1])) == [1]
