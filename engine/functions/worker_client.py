@@ -51,7 +51,7 @@ class WorkerClient:
 
     def acting_for(self, principal: str, account: Account) -> "WorkerClient":
         """Return a client that calls for a principal, over the same connections. ``account`` is called after each
-        change, also one that failed, with the name of the operation and what it concerns."""
+        change that was answered as made, with the name of the operation and its function."""
         other = copy(self)
         other._principal, other._account = principal, account
         return other
@@ -61,17 +61,16 @@ class WorkerClient:
         self._rpc.close()
 
     async def _call(self, operation: Operation[A, R], args: A) -> R:
-        try:
-            return await self._rpc.call(
-                operation, args, key=KEY, servers=self._urls, principal=self._principal
+        answer = await self._rpc.call(
+            operation, args, key=KEY, servers=self._urls, principal=self._principal
+        )
+        if not operation.reads:
+            # Details, state and payloads may hold secrets.
+            shown = {name: getattr(args, name, None) for name in ACCOUNTED}
+            self._account(
+                operation.name, {name: str(v) for name, v in shown.items() if v is not None}
             )
-        finally:
-            if not operation.reads:
-                # Details, state and payloads may hold secrets.
-                shown = {name: getattr(args, name, None) for name in ACCOUNTED}
-                self._account(
-                    operation.name, {name: str(v) for name, v in shown.items() if v is not None}
-                )
+        return answer
 
     async def _urls(self) -> list[str]:
         workers = await registered_workers(self._store)
