@@ -111,6 +111,10 @@ UNTRUE = re.compile(
 """Texts of an instance without parts or topics. This one has both, for every person."""
 OWN = {"Change password…", "New token…"}
 """Actions of an account, which every level permits."""
+SHOWN_REFUSALS = (403, 404, 409)
+"""Refusals that pages show: no right, no such object, and no functions worker in this instance."""
+IN_FORMS = {"Preview …", "Upload a file …"}
+"""Buttons that open a dialog only for a form that is filled in, or one of the browser."""
 READING = {"If it died…"}
 """Dialogs that change nothing."""
 
@@ -171,7 +175,7 @@ def hidden(shown: Shown) -> list[str]:
     return [
         f"{refusal.call}: {refusal.status} {refusal.body}"
         for refusal in shown.refused
-        if refusal.status not in (403, 404) or refusal.reason not in shown.text
+        if refusal.status not in SHOWN_REFUSALS or refusal.reason not in shown.text
     ]
 
 
@@ -213,6 +217,9 @@ class Visit:
         dialog = walk.page.get_by_role("dialog")
         if text == "Run again…":  # a link to the form
             walk.go(path)
+            return
+        if text in IN_FORMS:
+            self._judge(walk.look(path), where)
             return
         expect(dialog).to_be_visible()
         typed = ""

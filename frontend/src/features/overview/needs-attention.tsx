@@ -48,7 +48,8 @@ export function NeedsAttention({
       flush
     >
       {items.length > 0 ? (
-        <ul className={styles.items}>
+        // The gateway names problems in English.
+        <ul className={styles.items} lang="en">
           {items.map((item) => (
             <Item key={item.key} item={item} cluster={cluster} at={at} />
           ))}
