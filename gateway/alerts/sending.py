@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.mail import EmailMessage
-from requests import Response, Session
+from requests import Response
 from requests.exceptions import (
     ConnectionError as RequestConnectionError,
 )
@@ -21,7 +21,7 @@ from gateway.alerts.destinations import DestinationError, parse_url, resolve
 from gateway.alerts.messages import Notification
 from gateway.alerts.models import AlertChannel, AlertDelivery, ChannelKind
 from gateway.alerts.store import firings_of
-from gateway.services.outside.pinned_http import ToAddress
+from gateway.services.outside.pinned_http import session_to
 
 CONNECT_S, READ_S = 5.0, 10.0
 ID_HEADER = "X-Magnetar-Delivery"
@@ -92,11 +92,9 @@ def _post(url: str, delivery_id: str, document: Mapping[str, Any]) -> None:
         raise SendError("the URL is not permitted any more (alert_destinations)") from None
     host = destination.host
     try:
-        with Session() as session:
-            # No proxies and no passwords from the environment of the process.
-            session.trust_env = False
-            session.mount("https://", ToAddress(host))
-            with session.post(
+        with (
+            session_to(host) as session,
+            session.post(
                 destination.url_at(address),
                 data=json.dumps(document).encode(),
                 headers={
@@ -108,8 +106,9 @@ def _post(url: str, delivery_id: str, document: Mapping[str, Any]) -> None:
                 timeout=(CONNECT_S, READ_S),
                 allow_redirects=False,
                 stream=True,
-            ) as answer:
-                _check(answer, host)
+            ) as answer,
+        ):
+            _check(answer, host)
     except Timeout:
         raise SendError(f"{host} does not answer in time") from None
     except SSLError:

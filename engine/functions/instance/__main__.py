@@ -68,8 +68,8 @@ class InstanceProgram:
             self._failed(error)
         reason = await self._end
         if reason:
-            control.tell({"end": reason})
-            await control.told()
+            control.send({"end": reason})
+            await control.drained()
         await self._instance.stop(self._grace_s)
         await client.close()
         serving.cancel()

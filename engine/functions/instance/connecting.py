@@ -22,13 +22,13 @@ from engine.functions.instance.feed import InputFeed, consumer_settings
 from engine.functions.instance.figures import InstanceFigures
 from engine.functions.instance.instance import COMPRESSIONS, QUEUE_MESSAGES, InstanceEnded
 from engine.functions.instance.instance_plan import InstancePlan, ProcessingGuarantee
-from engine.functions.instance.lanes import not_busy, sequence_of
-from engine.functions.instance.result_publishing import SETTINGS, InstancePublisher
+from engine.functions.instance.lanes import sequence_of
+from engine.functions.instance.result_publishing import SETTINGS, InstancePublisher, not_busy
 from engine.functions.instance.state.function_registers import FunctionRegisters
 from engine.functions.instance.user.bridge import Bridge
 from engine.functions.instance.user.secret_providers import SecretsProvider, provider_of
 from engine.functions.instance.user.user_code import add_paths, load
-from engine.functions.instance.user.value_codecs import codec_of
+from engine.functions.instance.user.value_codecs import codec_of, input_codec, output_codec
 
 COMMIT_EVERY_S = 1.0
 
@@ -119,13 +119,7 @@ class ConnectorInstance:
         )
         if isinstance(connector, Sink):
             for spec in plan.inputs:
-                codec = codec_of(
-                    spec.schema,
-                    spec.serde,
-                    spec.schema_properties,
-                    spec.type_class,
-                    pickle=plan.user_config.get("allowPickle") is True,
-                )
+                codec = input_codec(plan, spec)
                 feed = InputFeed(spec, codec, spec.queue_size or QUEUE_MESSAGES, self._receive)
                 self._feeds.append(feed)
                 settings_of = consumer_settings(plan, spec.queue_size or QUEUE_MESSAGES)
@@ -140,9 +134,7 @@ class ConnectorInstance:
         plan = self.plan
         output = plan.output
         if output.topic:
-            self._codec = codec_of(
-                output.schema, output.serde, output.schema_properties, output.type_class
-            )
+            self._codec = output_codec(output)
         if plan.builtin:
             end = source_end(plan.builtin) if plan.component == "source" else sink_end(plan.builtin)
             made: Source | Sink = end.create()

@@ -63,14 +63,14 @@ class ControlEnd:
         except Exception as error:
             log.exception("%s cannot be answered", request["ask"])
             answer["error"] = repr(error)
-        self.tell(answer)
+        self.send(answer)
 
-    def tell(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any]) -> None:
         """Send a line to the worker."""
         if self._writer is not None:
             self._writer.write(json.dumps(message).encode() + b"\n")
 
-    async def told(self) -> None:
+    async def drained(self) -> None:
         """Wait until everything was passed to the socket."""
         if self._writer is not None:
             await self._writer.drain()

@@ -39,7 +39,7 @@ from engine.functions.instance.user.processing import (
 )
 from engine.functions.instance.user.secret_providers import provider_of
 from engine.functions.instance.user.user_code import add_paths, as_call
-from engine.functions.instance.user.value_codecs import Codec, codec_of
+from engine.functions.instance.user.value_codecs import Codec, codec_of, input_codec, output_codec
 from engine.wire import pulsar_pb2 as pb
 
 log = logging.getLogger(__name__)
@@ -164,23 +164,11 @@ class FunctionInstance:
         add_paths(plan.code)
         output = plan.output
         if output.topic:
-            self._output = codec_of(
-                output.schema, output.serde, output.schema_properties, output.type_class
-            )
+            self._output = output_codec(output)
         secrets = provider_of(plan.secrets_provider, plan.secrets_settings)
         logger = logging.getLogger(plan.name)
         self._context = FunctionContext(plan, self, self._clock, secrets, logger)
-        codecs = [
-            codec_of(
-                spec.schema,
-                spec.serde,
-                spec.schema_properties,
-                spec.type_class,
-                pickle=plan.user_config.get("allowPickle") is True,
-            )
-            for spec in plan.inputs
-        ]
-        return as_call(plan.class_name), codecs
+        return as_call(plan.class_name), [input_codec(plan, spec) for spec in plan.inputs]
 
     def _refuse_unordered(self) -> None:
         """Raise InstanceEnded for a plan that cannot be processed effectively once."""
@@ -190,7 +178,7 @@ class FunctionInstance:
             raise InstanceEnded("effectively-once processing needs persistent topics")
         if plan.window is not None or plan.retain_key_ordering or plan.key_shared:
             raise InstanceEnded(
-                "effectively-once processing needs one order of spec partition: no windows, no key order"
+                "effectively-once processing needs one order of each partition: no windows, no key order"
             )
 
     def _producer_settings(self) -> ProducerSettings:

@@ -29,6 +29,7 @@ from engine.client.producing.partition_producer import (
     ProducerSettings,
     SendResult,
 )
+from engine.functions.instance.result_publishing import finish, not_busy
 from engine.functions.instance.user.processing import MessageRun, PartitionTenure
 from engine.wire.errors import RefusedError, ServerError
 
@@ -232,7 +233,7 @@ class PartitionLanes:
             producer.topic,
             replace(self._settings, name=producer.name),
             Budget(1 << 40),
-            lambda results: _finish(done, results),
+            lambda results: finish(done, results[0].error),
         )
         try:
             await producer.close()
@@ -274,21 +275,6 @@ class PartitionLanes:
         for attachment in list(self._tenures):
             self.lost(attachment)
         await asyncio.gather(*self._leaving.values(), return_exceptions=True)
-
-
-def _finish(done: "asyncio.Future[None]", results: Sequence[SendResult]) -> None:
-    error = results[0].error
-    if done.done():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)
-
-
-def not_busy(error: MagnetarError) -> bool:
-    busy = isinstance(error, RefusedError) and error.code == ServerError.ProducerBusy
-    return not busy and not error.retriable
 
 
 async def _close(producers: Sequence[Any]) -> None:

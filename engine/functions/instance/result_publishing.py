@@ -15,6 +15,7 @@ from engine.client.producing.partition_producer import (
     SendResult,
 )
 from engine.client.producing.topic_producer import TopicProducer
+from engine.wire.errors import RefusedError, ServerError
 
 PENDING_BYTES_MAX = 32 * 1024 * 1024
 PENDING_MAX = 4000
@@ -26,6 +27,23 @@ SETTINGS = ProducerSettings(
     batching=BatchSettings(delay_s=0.0),
     chunking=True,
 )
+
+
+def not_busy(error: MagnetarError) -> bool:
+    """Return whether opening a producer again cannot help. It does where the name is still taken by the producer of an
+    instance that has ended."""
+    busy = isinstance(error, RefusedError) and error.code == ServerError.ProducerBusy
+    return not busy and not error.retriable
+
+
+def finish(done: "asyncio.Future[None]", error: BaseException | None) -> None:
+    """Report the outcome of sending to what waits for it, if it waits still."""
+    if done.done():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)
 
 
 class InstancePublisher:

@@ -13,11 +13,11 @@ from time import monotonic
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from requests import Response, Session
+from requests import Response
 from requests.exceptions import RequestException
 
 from engine.base.errors import InvalidRequest
-from gateway.services.outside.pinned_http import Destination, ToAddress, is_public
+from gateway.services.outside.pinned_http import Destination, is_public, session_to
 
 NOT_VALID = "Function Package url is not valid.supported url (http/https/file)"
 """Apache's text."""
@@ -78,11 +78,9 @@ def fetch(
     destination = check_url(url, patterns)
     address, host = resolved(destination), destination.host
     try:
-        with Session() as session:
-            # No proxies and no passwords from the environment of the process.
-            session.trust_env = False
-            session.mount("https://", ToAddress(host))
-            with session.get(
+        with (
+            session_to(host) as session,
+            session.get(
                 destination.url_at(address),
                 headers={
                     "Host": destination.authority,
@@ -92,8 +90,9 @@ def fetch(
                 timeout=(CONNECT_S, READ_S),
                 allow_redirects=False,
                 stream=True,
-            ) as answer:
-                return _content(answer, host, bytes_max)
+            ) as answer,
+        ):
+            return _content(answer, host, bytes_max)
     except (RequestException, OSError, ValueError) as error:
         raise InvalidRequest(f"{host} gave no package ({type(error).__name__})") from error
 

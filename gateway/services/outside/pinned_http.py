@@ -1,8 +1,11 @@
 """HTTP to addresses that were checked: the one that is connected to is the one that was resolved and judged."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, NamedTuple
 
+from requests import Session
 from requests.adapters import HTTPAdapter
 
 Address = IPv4Address | IPv6Address
@@ -40,6 +43,16 @@ class ToAddress(HTTPAdapter):
         super().init_poolmanager(
             *args, **kwargs, server_hostname=self._host, assert_hostname=self._host
         )
+
+
+@contextmanager
+def session_to(host: str) -> Iterator[Session]:
+    """Yield a session for URLs at an address of ``host`` that was checked."""
+    with Session() as session:
+        # No proxies and no passwords from the environment of the process.
+        session.trust_env = False
+        session.mount("https://", ToAddress(host))
+        yield session
 
 
 def is_public(address: Address) -> bool:

@@ -5,6 +5,7 @@ import asyncio
 import json
 import random
 import sys
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -55,7 +56,7 @@ def parse(entry: bytes) -> tuple[str, list[str]]:
     return sys.intern(key), [sys.intern(value) for value in values]
 
 
-class Client:
+class Client(ABC):
     """Connections of one client, made again after each error until ``stopping``."""
 
     def __init__(self, name: str, urls: Sequence[str], seed: int) -> None:
@@ -77,8 +78,9 @@ class Client:
             finally:
                 self.links.abort()
 
+    @abstractmethod
     async def session(self) -> None:
-        raise NotImplementedError
+        """Work over ``links`` until ``stopping`` or an error."""
 
     async def link_to(self, topic: str) -> BrokerLink:
         return await self.links.owner(topic, self.rng.choice(self.urls))

@@ -27,13 +27,6 @@ def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
         yield shared
 
 
-@pytest.fixture
-def client(instance: Instance) -> Iterator[pulsar.Client]:
-    made = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
-    yield made
-    made.close()
-
-
 @asynccontextmanager
 async def running(
     function: Function, number: int = 0, **more: Any

@@ -51,13 +51,6 @@ def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
 
 
 @pytest.fixture
-def client(instance: Instance) -> Iterator[pulsar.Client]:
-    made = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def namespace(instance: Instance) -> str:
     name = f"public/once-{uuid.uuid4().hex[:8]}"
     assert instance.rest("PUT", f"/admin/v2/namespaces/{name}")[0] == 204

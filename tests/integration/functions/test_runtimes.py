@@ -46,13 +46,6 @@ def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
         yield shared
 
 
-@pytest.fixture
-def client(instance: Instance) -> Iterator[pulsar.Client]:
-    made = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
-    yield made
-    made.close()
-
-
 def is_alive(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -24,6 +24,7 @@ from engine.client.producing.partition_producer import (
 )
 from engine.client.raw_consumer import FAILOVER, FROM_EARLIEST, RawConsumer
 from engine.functions.instance.instance_plan import InstancePlan, ProcessingGuarantee
+from engine.functions.instance.result_publishing import finish, not_busy
 from engine.functions.instance.state.registers import (
     BASE,
     COUNT,
@@ -34,7 +35,6 @@ from engine.functions.instance.state.registers import (
 )
 from engine.functions.instance.user.bridge import Bridge
 from engine.functions.instance.user.processing import WorkSlice
-from engine.wire.errors import RefusedError, ServerError
 
 log = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ class FunctionRegisters:
             )
             # An instance that was replaced may have the name still.
             await self._client.patiently(
-                producer.open, timeout_s=self._client.operation_timeout_s, is_final=_is_final
+                producer.open, timeout_s=self._client.operation_timeout_s, is_final=not_busy
             )
             if self._store is None:
                 self._store = LocalStore(Path(self._plan.folder) / "state")
@@ -249,7 +249,7 @@ class FunctionRegisters:
                     "born": born,
                     "version": str(register.version),
                 }
-            self._publish(messages, lambda error: _finish(done, error))
+            self._publish(messages, lambda error: finish(done, error))
             await done
             if self._retaining.error is not None:
                 await self._retain()
@@ -384,7 +384,7 @@ class FunctionRegisters:
         else:
             self.change(changes, register_name(VALUE, key), value)
         done: asyncio.Future[None] = self._loop.create_future()
-        self.send(changes, lambda error: _finish(done, error))
+        self.send(changes, lambda error: finish(done, error))
         await done
 
     async def close(self) -> None:
@@ -399,17 +399,3 @@ class FunctionRegisters:
             with self._lock:
                 self._store.close()
         self._ready = False
-
-
-def _is_final(error: MagnetarError) -> bool:
-    busy = isinstance(error, RefusedError) and error.code == ServerError.ProducerBusy
-    return not busy and not error.retriable
-
-
-def _finish(done: "asyncio.Future[None]", error: MagnetarError | None) -> None:
-    if done.done():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from engine.functions.instance.instance_plan import InputPlan, InstancePlan, OutputPlan
 from engine.functions.instance.user.user_code import UserCodeError, load
 from engine.wire import pulsar_pb2 as pb
 
@@ -78,7 +79,7 @@ def codec_of(
         return Codec(identity_decode, identity_encode)
     if serde.endswith("PickleSerDe") and not pickle:
         raise UserCodeError(
-            "PickleSerDe runs code of whoever wrote the message: where no other may publish to the input, set "
+            "PickleSerDe runs code that is in the message: where no other may publish to the input, set "
             "allowPickle to true in userConfig"
         )
     name = f"pulsar.functions.{serde}" if serde.startswith("serde.") else serde
@@ -87,6 +88,22 @@ def codec_of(
         if not callable(getattr(built, method, None)):
             raise UserCodeError(f"SerDe {serde} has no {method}")
     return Codec(built.deserialize, built.serialize)
+
+
+def input_codec(plan: InstancePlan, spec: InputPlan) -> Codec:
+    """Return the codec of an input. Raises UserCodeError."""
+    return codec_of(
+        spec.schema,
+        spec.serde,
+        spec.schema_properties,
+        spec.type_class,
+        pickle=plan.user_config.get("allowPickle") is True,
+    )
+
+
+def output_codec(output: OutputPlan) -> Codec:
+    """Return the codec of the output. Raises UserCodeError."""
+    return codec_of(output.schema, output.serde, output.schema_properties, output.type_class)
 
 
 def _schema_codec(schema: str, properties: Mapping[str, str], type_class: str) -> Codec:

@@ -280,14 +280,20 @@ class FunctionOperations:
         return answers, places
 
     async def _ask(self, record: WorkerRecord, operation: Operation[A, R], args: A) -> Any:
-        """Return a worker's answer; None when it does not answer."""
+        """Return a worker's answer; None when another one does not answer."""
+        try:
+            return await self._call(record, operation, args)
+        except Refusal:
+            if record.id == self._record.id:
+                raise  # this worker's refusal is an answer
+            return None
+
+    async def _call(self, record: WorkerRecord, operation: Operation[A, R], args: A) -> Any:
+        """Return the answer of a worker, which may be this one. Raises its refusal."""
         if record.id == self._record.id:
             _, handler = self._held.handlers[operation.name]
             return await handler(args)
-        try:
-            return await self._workers.call_on(self._url_of(record), record.id, operation, args)
-        except Refusal:
-            return None
+        return await self._workers.call_on(self._url_of(record), record.id, operation, args)
 
     def _url_of(self, record: WorkerRecord) -> str:
         """Return the URL at which this worker calls another. Raises NotReady without one."""
@@ -359,10 +365,7 @@ class FunctionOperations:
             record = registered.get(assignment.workerId) if assignment is not None else None
             if record is None or stored.instanceStates.get(instance) == pb.STOPPED:
                 continue
-            if record.id == self._record.id:
-                _, handler = self._held.handlers[operation.name]
-                return await handler(of)
-            return await self._workers.call_on(self._url_of(record), record.id, operation, of)
+            return await self._call(record, operation, of)
         raise NotReady(f"No instance of {of.name} runs, which would know its state")
 
     # --- workers ---------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import { toneOfRoom, usedOf, whyReadOnly } from "../../shared/storage/room";
 import { TopicLink } from "../../shared/topic-link";
 import { Badge, toneOfState } from "../../ui/badge";
 import type { Point } from "../../ui/charts/history";
+import { LazyChart } from "../../ui/charts/lazy-chart";
 import { Meter } from "../../ui/charts/meter";
 import { overTime } from "../../ui/charts/over-time";
 import { Stats } from "../../ui/charts/stats";
@@ -35,7 +36,6 @@ import { WallPage } from "./wall-page";
 const Connect = lazy(() =>
   import("../../shared/connect/connect").then((module) => ({ default: module.Connect })),
 );
-const Chart = lazy(() => import("../../ui/charts/chart").then((module) => ({ default: module.Chart })));
 
 const route = getRouteApi("/");
 
@@ -286,19 +286,17 @@ function RateChart({
   const over = useMarks(cluster, null, minutes);
   const compared = useWithYesterday(cluster, TOTALS, minutes, points, isRecorded);
   return (
-    <Suspense fallback={<div style={{ height: 368 }} />}>
-      <Chart
-        {...overTime(xs, 340)}
-        over={over}
-        title="Messages per second"
-        yText={(y) => rate(y)}
-        now={[totals.msg_rate_in, totals.msg_rate_out]}
-        series={compared(TRENDS.slice(0, 2), [
-          { label: "in", values: ys[0] ?? [] },
-          { label: "out", values: ys[1] ?? [] },
-        ])}
-      />
-    </Suspense>
+    <LazyChart
+      {...overTime(xs, 340)}
+      over={over}
+      title="Messages per second"
+      yText={(y) => rate(y)}
+      now={[totals.msg_rate_in, totals.msg_rate_out]}
+      series={compared(TRENDS.slice(0, 2), [
+        { label: "in", values: ys[0] ?? [] },
+        { label: "out", values: ys[1] ?? [] },
+      ])}
+    />
   );
 }
 

@@ -136,7 +136,7 @@ def test_each_tool_is_a_call_that_only_reads_and_needs_the_rights_of_its_view(
         assert tool.call is tool.view.calls["get"]
         given = {parameter.name: "x" for parameter in tool.required}
         if "topic" in given:
-            given["topic"] = "persistent://nobody/n/t"
+            given["topic"] = "persistent://absent/n/t"
         result = post(judged, call_of(tool.name, **given), "stranger").json["result"]
         if tool.name not in ("overview", "health", "list_topics", "list_subscriptions") and (
             tool.name != "list_tenants"

@@ -591,8 +591,8 @@ def test_steps_without_a_recorded_slot_are_gaps_and_never_zero(tmp_path: Path) -
     file.write(6 * STEP_SLOTS, [], {})
     (steps,) = file.rolled_up([TOPIC], 0, 5)
     assert steps == [QUIET, QUIET, NOT_KNOWN, NOT_KNOWN, QUIET, QUIET]
-    (unheard,) = file.rolled_up([Subject("never heard of")], 0, 5)
-    assert unheard == [NOT_KNOWN] * 6
+    (unknown,) = file.rolled_up([Subject("not recorded")], 0, 5)
+    assert unknown == [NOT_KNOWN] * 6
     file.close()
 
 
