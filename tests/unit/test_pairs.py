@@ -53,7 +53,6 @@ THROUGH = {
     "engine/functions/worker_client.py": "unit/functions/worker/test_worker_service.py",
     "engine/functions/instance/connecting.py": "integration/functions/test_instances.py",
     "engine/functions/instance/feed.py": "integration/functions/test_instances.py",
-    "engine/functions/instance/instance.py": "integration/functions/test_instances.py",
     "engine/functions/instance/instance_client.py": "integration/functions/test_instances.py",
     "engine/functions/instance/log_output.py": "integration/functions/test_instances.py",
     "engine/functions/instance/result_publishing.py": "integration/functions/test_instances.py",
