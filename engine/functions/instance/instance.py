@@ -28,11 +28,13 @@ from engine.functions.instance.lanes import PartitionLanes, sequence_of
 from engine.functions.instance.log_output import LogOutput
 from engine.functions.instance.result_publishing import SETTINGS, InstancePublisher
 from engine.functions.instance.state.function_registers import FunctionRegisters
+from engine.functions.instance.state.slice_log import SliceLog
 from engine.functions.instance.user.bridge import Bridge
 from engine.functions.instance.user.function_context import Callback, FunctionContext, StateAccess
 from engine.functions.instance.user.official import OfficialClient
 from engine.functions.instance.user.processing import (
     MessageRun,
+    PartitionTenure,
     ProcessingFailure,
     UserThread,
     WorkSlice,
@@ -88,6 +90,8 @@ class FunctionInstance:
         self._publisher = InstancePublisher(client, self._stored, self._refill_all)
         self._lanes: PartitionLanes | None = None
         self._state = FunctionRegisters(plan, client, self._loop, self._bridge)
+        self._slices = SliceLog(self._state, self._logged_slice, self._end)
+        self._state.on_failed = self._end
         self._given: dict[tuple[str, int, int, int, int], Incoming] = {}
         """Messages that the user's code has to acknowledge."""
         self._to_ack_first: asyncio.Queue[tuple[InputFeed, Sequence[Incoming]]] = asyncio.Queue()
@@ -115,9 +119,11 @@ class FunctionInstance:
                 plan.output.topic,
                 settings,
                 self._publisher.budget,
-                self._give,
+                self._give_new,
                 self._stored,
                 self._end,
+                self._begin_partition,
+                self._slices.leave,
             )
         elif plan.output.topic:
             await self._publisher.open(plan.output.topic, settings)
@@ -207,6 +213,7 @@ class FunctionInstance:
         await asyncio.sleep(0)  # what the thread handed back last
         with suppress(TimeoutError):
             async with asyncio.timeout_at(until):
+                await self._slices.settled()
                 while self._publisher.budget.items:
                     self._idle.clear()
                     await self._idle.wait()
@@ -266,6 +273,43 @@ class FunctionInstance:
         else:
             self._thread.give(run)
 
+    async def _begin_partition(self, partition: str, tenure: PartitionTenure) -> None:
+        """Learn which inputs of a partition are logged with the state, if it was ever used. Raises MagnetarError."""
+        await self._slices.settled(partition)
+        tenure.claimed = await self._state.claimed(partition)
+        tenure.logged = self._state.logged(partition).last
+
+    def _give_new(self, run: MessageRun) -> None:
+        """Have inputs of a lane processed that were not; those that are logged are only finished (F9)."""
+        assert self._thread is not None
+        tenure, messages = run.tenure, run.messages
+        assert tenure is not None
+        try:
+            if sequence_of(messages[0]) <= tenure.logged:
+                known = [each for each in messages if sequence_of(each) <= tenure.logged]
+                self._finish_logged(tenure, known)
+                run = run._replace(messages=messages[len(known) :])
+        except MagnetarError as error:
+            self._end(error)
+            return
+        if run.messages:
+            self._thread.give(run)
+
+    def _finish_logged(self, tenure: PartitionTenure, messages: Sequence[Incoming]) -> None:
+        """Publish the logged results of inputs again, where they may not be stored, and acknowledge the inputs."""
+        part = WorkSlice(tenure)
+        part.source = messages[0].source
+        results = self._state.logged(part.source.topic).results
+        # Not from here: what it lets in at once would overtake the runs that wait for their lane.
+        self._loop.call_soon(self._refill, self._feed_of[part.source], len(messages))
+        part.done = list(messages)
+        for message in messages:
+            data = results.get(sequence_of(message))
+            if data is not None:
+                part.results.append((message, data))
+        self._slices.begun_again(part)
+        self._logged_slice(part)
+
     async def _acknowledge_first(self) -> None:
         """Process messages after the broker has noted that they are acknowledged; others are not processed."""
         while True:
@@ -319,6 +363,16 @@ class FunctionInstance:
             self.figures.processed(part.latencies_s, now_ms)
         for failure in part.failures:
             self._failed(failure, now_ms)
+        if self._lanes is not None and not self._ended:
+            if self._state.ready:
+                # Also of a lost partition: what the code did later may depend on it.
+                part.pending += 1
+                self._slices.add(part)
+                part.pending -= 1
+                self._slices.pump()
+                return
+            if part.tenure is not None:
+                self._slices.begun_unlogged(part)
         if part.taken:
             self._refill(self._feed_of[part.source], part.taken)
         if self._ended or (part.tenure is not None and part.tenure.over):
@@ -326,6 +380,18 @@ class FunctionInstance:
         if part.changes:
             part.pending += 1
             self._state.send(part.changes, lambda error: self._changed(part, error))
+        if part.results:
+            self._publish_results(part)
+        part.pending -= 1
+        if not part.pending:
+            self._complete(part)
+
+    def _logged_slice(self, part: WorkSlice) -> None:
+        """Publish the results of a slice that was logged."""
+        if part.taken:
+            self._refill(self._feed_of[part.source], part.taken)
+        if self._ended or (part.tenure is not None and part.tenure.over):
+            return
         if part.results:
             self._publish_results(part)
         part.pending -= 1
@@ -371,6 +437,8 @@ class FunctionInstance:
             part.pending -= 1
             if not part.pending:
                 self._complete(part)
+            elif part.pending == 1:
+                self._slices.pump()
         if not self._publisher.budget.items:
             self._idle.set()
 
@@ -391,6 +459,8 @@ class FunctionInstance:
 
     def _complete(self, part: WorkSlice) -> None:
         """Acknowledge the messages of a slice, except those whose effects are not stored."""
+        if self._lanes is not None:
+            self._slices.completed(part)
         if part.tenure is not None and part.tenure.over:
             return
         if self.plan.guarantee is ProcessingGuarantee.AT_MOST_ONCE or self._manual:

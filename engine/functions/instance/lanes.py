@@ -10,7 +10,7 @@ many instances there are.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -35,6 +35,8 @@ from engine.wire.errors import RefusedError, ServerError
 
 log = logging.getLogger(__name__)
 
+LEAVE_S = 5.0
+"""Seconds that a lost partition's producers stay, at most, so that its slices are logged."""
 LEDGER_BITS, ENTRY_BITS, BATCH_BITS = 27, 24, 12
 """Bits of a sequence id, 63 together."""
 
@@ -105,7 +107,10 @@ class PartitionLane:
 
 
 class PartitionLanes:
-    """The lanes of an instance. ``give`` takes runs when their lane is open; ``on_error`` what ends the instance."""
+    """The lanes of an instance. ``give`` takes runs when their lane is open; ``on_error`` what ends the instance.
+
+    ``begin`` is awaited before a partition's first run, ``end`` before the producers of a lost partition leave.
+    """
 
     def __init__(
         self,
@@ -117,8 +122,12 @@ class PartitionLanes:
         give: Callable[[MessageRun], None],
         on_results: Callable[[Sequence[SendResult]], None],
         on_error: Callable[[MagnetarError], None],
+        begin: Callable[[str, PartitionTenure], Awaitable[None]],
+        end: Callable[[str], Awaitable[None]],
     ) -> None:
         self._client = client
+        self._begin = begin
+        self._end = end
         self._name = name
         self._topic = topic
         # An entry must keep its sequence id for ever: nothing is given up, and chunks would need ids of their own.
@@ -156,8 +165,15 @@ class PartitionLanes:
         lane = self._lanes.pop(tenure, None)
         if lane is not None:
             self._leaving[attachment] = self._client.spawn(
-                f"leave {attachment.topic}", _close(lane.producers)
+                f"leave {attachment.topic}", self._leave(attachment.topic, lane.producers)
             )
+
+    async def _leave(self, partition: str, producers: Sequence[PartitionProducer]) -> None:
+        """Let the next instance in, after what this one has processed is logged."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                await self._end(partition)
+        await _close(producers)
 
     async def _open(self, attachment: Attachment, tenure: PartitionTenure) -> None:
         leaving = self._leaving.pop(attachment, None)
@@ -165,6 +181,7 @@ class PartitionLanes:
             await leaving
         try:
             producers = await self._producers(attachment.topic, tenure)
+            await self._begin(attachment.topic, tenure)
         except MagnetarError as error:
             self._on_error(error)
             return

@@ -26,7 +26,7 @@ import os, signal, threading, time
 FOLDER, DELAYS = {{folder!r}}, {KILLS!r}
 planned = []
 
-def process(x):
+def killed_sometimes(x):
     time.sleep(0.0003)
     # Each delay is used once, by whichever instance reaches such a message first.
     if x % 20 == 7 and not planned:
@@ -39,7 +39,20 @@ def process(x):
             kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
             threading.Timer(delay, kill).start() if delay else kill()
             break
+
+def process(x):
+    killed_sometimes(x)
     return x
+
+class Count:
+    def process(self, x, context):
+        context.incr_counter("n", 1)
+        context.incr_counter("sum", x)
+        killed_sometimes(x)
+        value = int(context.get_state("value") or b"0") + 1
+        context.put_state("value", str(value))
+        context.put_state("last of " + context.get_current_message_topic_name(), str(x))
+        return str(x) + " " + str(context.get_counter("n")) + " " + str(value)
 """
 KILLS_MIN = len(KILLS) - 2
 """Kills that must have happened: the last delays may be over after the last message."""
@@ -172,6 +185,61 @@ async def test_effectively_once_holds_for_several_instances(
     function.details.parallelism = 2
     await processed(client, instance, function, inside, 2, batches=True)
     assert await asyncio.to_thread(all_of, client, out) == Counter(range(MESSAGES))
+
+
+def lines_of(client: pulsar.Client, topic: str, count: int) -> list[list[int]]:
+    """Return the numbers of each result, at least ``count`` results."""
+    lines: list[list[int]] = []
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    while len(lines) < count or reader.has_message_available():
+        lines.append([int(word) for word in reader.read_next(30_000).data().split()])
+    reader.close()
+    return lines
+
+
+async def counters_of(function: Function) -> list[int]:
+    """Return the counters of a stateful function and its value, as a new instance knows them."""
+    started = await function.start(0)
+    try:
+        entries = [await started.state_get(key) for key in ("n", "sum", "value")]
+    finally:
+        await started.stop(10)
+    numbers = []
+    for entry in entries:
+        assert entry is not None
+        numbers.append(int(entry["value"] or entry["number"]))
+    return numbers
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("batches", [True, False])
+async def test_effectively_once_state_counts_each_input_once(
+    client: pulsar.Client, instance: Instance, namespace: str, tmp_path: Path, batches: bool
+) -> None:
+    inside, out = f"persistent://{namespace}/in", f"persistent://{namespace}/out"
+    function = function_of(instance, tmp_path, namespace, 2, inside, out)
+    function.details.className = "users_function.Count"
+    await processed(client, instance, function, inside, 1, batches=batches)
+    # Not only the state counts each input once: each result was made of the state before it.
+    lines = await asyncio.to_thread(lines_of, client, out, MESSAGES)
+    assert lines == [[number, number + 1, number + 1] for number in range(MESSAGES)]
+    total = sum(range(MESSAGES))
+    assert await counters_of(function) == [MESSAGES, total, MESSAGES]
+
+
+@pytest.mark.timeout(240)
+async def test_effectively_once_counters_hold_for_several_instances_and_no_output(
+    client: pulsar.Client, instance: Instance, namespace: str, tmp_path: Path
+) -> None:
+    inside = f"persistent://{namespace}/in"
+    path = f"/admin/v2/persistent/{namespace}/in/partitions"
+    assert instance.rest("PUT", path, 3)[0] == 204
+    function = function_of(instance, tmp_path, namespace, 2, inside, "")
+    function.details.className = "users_function.Count"
+    function.details.parallelism = 2
+    await processed(client, instance, function, inside, 2, batches=True)
+    # The value is read and written by both, so it counts less; counters add up.
+    assert (await counters_of(function))[:2] == [MESSAGES, sum(range(MESSAGES))]
 
 
 @pytest.mark.timeout(240)

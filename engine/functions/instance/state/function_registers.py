@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,13 @@ from engine.client.producing.partition_producer import (
 from engine.client.raw_consumer import FAILOVER, FROM_EARLIEST, RawConsumer
 from engine.functions.instance.instance_plan import InstancePlan, ProcessingGuarantee
 from engine.functions.instance.result_publishing import finish, not_busy
+from engine.functions.instance.state.logged_inputs import (
+    LoggedInputs,
+    LoggedPartition,
+    LoggedSlice,
+    SliceFormatError,
+    Verdict,
+)
 from engine.functions.instance.state.registers import (
     BASE,
     COUNT,
@@ -35,6 +43,8 @@ from engine.functions.instance.state.registers import (
 )
 from engine.functions.instance.user.bridge import Bridge
 from engine.functions.instance.user.processing import WorkSlice
+from engine.wire import client_commands as say
+from engine.wire.errors import RefusedError, ServerError
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +58,8 @@ COPY_AFTER = 10_000
 COPY_RATIO = 4
 """Messages for each register before another copy."""
 FOLLOW_AHEAD = 1000
+SLICE, INPUTS = "slice", "inputs"
+"""Properties of messages that are a slice of inputs, and a copy of which inputs are logged."""
 REGISTER = re.compile(r"(76|63|62)([0-9a-f]{2})+")
 """Names of registers in hexadecimal."""
 Stored = Callable[[MagnetarError | None], None]
@@ -79,10 +91,30 @@ class SliceState:
         return self._state.counted(key)
 
     def increment(self, key: str, amount: int) -> None:
-        self._state.count(self._part.changes, key, int(amount))
+        source = self._part.source if self._state.logs_inputs else None
+        partition = "" if source is None else source.topic
+        self._state.count(self._part.changes, key, int(amount), partition)
 
     def delete_counter(self, key: str) -> None:
         self._state.set_counter(self._part.changes, key, 0)
+
+
+class _Progress:
+    """Counts what happens, for those who wait for more of it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._event = asyncio.Event()
+
+    def step(self) -> None:
+        self.count += 1
+        self._event.set()
+
+    async def beyond(self, count: int) -> None:
+        """Wait until more than ``count`` has happened. Cancel-safe."""
+        while self.count <= count:
+            self._event.clear()
+            await self._event.wait()
 
 
 class FunctionRegisters:
@@ -100,8 +132,20 @@ class FunctionRegisters:
         self._loop = loop
         self._bridge = bridge
         self._topic = plan.state_topic
+        self.logs_inputs = (
+            plan.guarantee is ProcessingGuarantee.EFFECTIVELY_ONCE and plan.component == "function"
+        )
+        """True where changes are stored with the inputs and results that they belong to."""
+        self.on_failed: Callable[[MagnetarError], None] = lambda error: None
+        """Called with what makes it impossible to log inputs."""
+        self._unread: dict[int, Callable[[bool], None]] = {}
+        """Called when a slice of this instance was read back with whether it counts, by the slice's number."""
+        self._number = 0
+        self._inputs = LoggedInputs()
         self._writer = str(plan.instance)
-        self._session = client.entropy.hex(8)
+        self._counting = {self._writer}
+        """Those whose counts this instance writes: itself and, where inputs are logged, their partitions."""
+        self._session = f"{plan.instance}-{client.entropy.hex(8)}"
         self._lock = threading.Lock()
         self._store: LocalStore | None = None
         self._ahead: dict[bytes, list[Any]] = {}
@@ -112,20 +156,18 @@ class FunctionRegisters:
         self._producer: PartitionProducer | None = None
         self._reader: TopicReader | None = None
         self._retaining: RawConsumer | None = None
-        self._moved = asyncio.Event()
+        self._moved = _Progress()
         self._pending = 0
         self._idle = asyncio.Event()
         self._since_copy = 0
         self._copying = False
-        self._followed = Position(-1, -1)
+        self._followed: Incoming | None = None
 
     # --- opening ---------------------------------------------------------------------------------
 
     def access(self, part: WorkSlice) -> SliceState:
         """Return the state for a slice, opened. From the user's thread. Raises StateError."""
         if not self._ready:
-            if self._plan.guarantee is ProcessingGuarantee.EFFECTIVELY_ONCE:
-                raise StateError("state cannot be used with effectively-once processing")
             opening = asyncio.run_coroutine_threadsafe(self._opened(), self._loop)
             try:
                 opening.result(OPEN_S)
@@ -154,6 +196,7 @@ class FunctionRegisters:
                     name=f"{self._plan.full_name}-state-{self._writer}",
                     send_timeout_s=0.0,
                     batching=BatchSettings(delay_s=0.0),
+                    chunking=True,
                 ),
                 Budget(1 << 40),
                 self._answered,
@@ -163,18 +206,116 @@ class FunctionRegisters:
                 producer.open, timeout_s=self._client.operation_timeout_s, is_final=not_busy
             )
             if self._store is None:
-                self._store = LocalStore(Path(self._plan.folder) / "state")
+                folder = Path(self._plan.folder) / "state"
+                # What an instance that was killed has left is older than the topic, which is read from its start.
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+                self._store = LocalStore(folder)
+            if self.logs_inputs:
+                await self._find_copy()
             self._reader = await TopicReader.open_at(
-                self._client, self._topic, EARLIEST_ID, on_messages=self._follow
+                self._client,
+                self._topic,
+                EARLIEST_ID,
+                on_messages=self._follow,
+                on_end=self._reader_ended,
             )
             self._reader.allow(FOLLOW_AHEAD)
-            while await self._reader.has_message_available():
-                await self._moved.wait()
-                self._moved.clear()
+            self._producer = producer
+            if self.logs_inputs:
+                await self._claim("")
+            else:
+                await self._caught_up(self._reader, self._moved)
         except MagnetarError as error:
             self._failed = error
             return
-        self._producer, self._ready = producer, True
+        self._ready = True
+
+    def _reader_ended(self, error: MagnetarError) -> None:
+        self.on_failed(error)
+
+    async def _caught_up(self, reader: TopicReader, moved: _Progress) -> None:
+        """Wait until everything that the topic has now was read. Raises MagnetarError; cancel-safe."""
+        while True:
+            before = moved.count
+            more = await self._client.patiently(
+                reader.has_message_available, timeout_s=self._client.operation_timeout_s
+            )
+            if not more:
+                return
+            await moved.beyond(before)
+
+    async def _find_copy(self) -> None:
+        """Find the last copy of the logged inputs. The topic may begin in the middle of them: a slice there cannot be
+        judged without knowing what was before. Raises MagnetarError."""
+        moved, copies = _Progress(), [b""]
+        reader: TopicReader | None = None
+
+        def look(messages: Sequence[Incoming]) -> None:
+            copies.extend(
+                message.content or b"" for message in messages if INPUTS in message.properties
+            )
+            del copies[:-1]
+            if reader is not None:
+                reader.allow(len(messages))
+            moved.step()
+
+        reader = await TopicReader.open_at(self._client, self._topic, EARLIEST_ID, on_messages=look)
+        try:
+            reader.allow(FOLLOW_AHEAD)
+            await self._caught_up(reader, moved)
+        finally:
+            await reader.close()
+        try:
+            self._inputs = LoggedInputs.from_bytes(copies[0]) if copies[0] else LoggedInputs()
+        except SliceFormatError as error:
+            raise StateError(f"{self._topic}: the copy of the logged inputs is damaged") from error
+
+    async def claimed(self, partition: str) -> bool:
+        """Claim a partition: afterwards ``logged`` has all of its inputs that count, and nobody else's will.
+
+        Return False, without a claim, while no instance has used the state. Raises MagnetarError.
+        """
+        if not self._ready:
+            if not await self._exists():
+                return False
+            await self._opened()
+        await self._claim(partition)
+        return True
+
+    async def _claim(self, partition: str) -> None:
+        done: asyncio.Future[None] = self._loop.create_future()
+
+        def on_read(counts: bool) -> None:
+            finish(done, None if counts else StateError("another start of this instance is there"))
+
+        self.log(LoggedSlice("", 0, partition, claim=True), on_read)
+        await done
+
+    async def _exists(self) -> bool:
+        """Return whether any instance has used the state. Raises MagnetarError."""
+
+        async def ask() -> bool:
+            try:
+                await self._client.answer_of_any(
+                    lambda link, number: say.partitioned_metadata(
+                        self._topic, number, metadata_auto_creation_enabled=False
+                    )
+                )
+            except RefusedError as error:
+                if error.code == ServerError.TopicNotFound:
+                    return False
+                if error.code == ServerError.AuthorizationError:
+                    # Then it cannot be used either: that raises StateError.
+                    log.info("%s is not for this function's role", self._topic)
+                    return False
+                raise
+            return True
+
+        return await self._client.patiently(ask, timeout_s=self._client.operation_timeout_s)
+
+    def logged(self, partition: str) -> LoggedPartition:
+        """Return what was read of a partition's inputs."""
+        return self._inputs.partition(partition)
 
     async def _retain(self) -> None:
         """Attach to the subscription that keeps the topic's messages."""
@@ -194,13 +335,20 @@ class FunctionRegisters:
     def _follow(self, messages: Sequence[Incoming]) -> None:
         assert self._reader is not None
         assert self._store is not None
+        own: list[tuple[Callable[[bool], None], bool]] = []
         with self._lock:
             for message in messages:
-                self._apply(message, message.properties)
+                properties = message.properties
+                if SLICE in properties:
+                    self._apply_slice(message, own)
+                elif INPUTS not in properties:
+                    self._apply(message, properties)
         self._since_copy += len(messages)
-        self._followed = messages[-1].position
+        self._followed = messages[-1]
         self._reader.allow(len(messages))
-        self._moved.set()
+        for on_read, counts in own:
+            on_read(counts)
+        self._moved.step()
         due = max(COPY_AFTER, COPY_RATIO * self._store.live)
         if (
             self._plan.instance == 0
@@ -217,28 +365,59 @@ class FunctionRegisters:
             log.warning("no change of the state: %s at %s", self._topic, message.position)
             return
         name = bytes.fromhex(properties["register"])
-        ledger, entry = message.position
-        born, version = Born(ledger, entry, max(message.batch_index, 0)), None
+        born, version = _born(message), None
         if "born" in properties:
             born = Born(*map(int, properties["born"].split(":")))
             version = int(properties["version"])
         deleted = properties.get("deleted") == "true"
         self._store.apply(name, None if deleted else message.content or b"", born, version)
         if properties.get("session") == self._session and "born" not in properties:
-            ahead = self._ahead.get(name)
-            if ahead is not None:
-                ahead[1] -= 1
-                if not ahead[1]:
-                    del self._ahead[name]
+            self._read_back(name)
+
+    def _read_back(self, name: bytes) -> None:
+        """Note that an own change of a register was read."""
+        ahead = self._ahead.get(name)
+        if ahead is not None:
+            ahead[1] -= 1
+            if not ahead[1]:
+                del self._ahead[name]
+
+    def _apply_slice(
+        self, message: Incoming, own: list[tuple[Callable[[bool], None], bool]]
+    ) -> None:
+        """Apply a slice of inputs if it counts; add what waits for it to ``own``, and whether it counts."""
+        assert self._store is not None
+        born = _born(message)
+        if born <= self._inputs.until:
+            return  # the copy has it
+        try:
+            part = LoggedSlice.from_bytes(message.content or b"")
+        except SliceFormatError as error:
+            log.warning("no slice of inputs: %s at %s: %s", self._topic, message.position, error)
+            return
+        verdict = self._inputs.judge(part)
+        if verdict is Verdict.REPEATED:
+            return
+        is_own = part.writer == self._session
+        if verdict is Verdict.COUNTS:
+            for name, value in part.changes.items():
+                self._store.apply(name, value, born, None)
+                if is_own:
+                    self._read_back(name)
+        on_read = self._unread.pop(part.number, None) if is_own else None
+        if on_read is not None:
+            own.append((on_read, verdict is Verdict.COUNTS))
 
     async def _copy(self) -> None:
         """Publish all registers again, then let go of everything before the copy."""
         assert self._store is not None
         assert self._retaining is not None
-        behind, self._since_copy = self._followed, 0
+        assert self._followed is not None
+        followed, self._since_copy = self._followed, 0
         try:
             with self._lock:
                 registers = list(self._store.items())
+                inputs = self._inputs.to_bytes(_born(followed))
             done: asyncio.Future[None] = self._loop.create_future()
             messages = [self._message(name, register.value) for name, register in registers]
             for message, (_, register) in zip(messages, registers, strict=True):
@@ -249,8 +428,13 @@ class FunctionRegisters:
                     "born": born,
                     "version": str(register.version),
                 }
+            if self.logs_inputs:
+                messages.append(OutgoingMessage(inputs, properties={INPUTS: "copy"}))
             self._publish(messages, lambda error: finish(done, error))
             await done
+            behind = _whole_before(followed)
+            if behind is None:
+                return
             if self._retaining.error is not None:
                 await self._retain()
             self._retaining.acknowledge([behind], cumulative=True)
@@ -283,7 +467,8 @@ class FunctionRegisters:
     def _counted(self, key: str) -> int:
         assert self._store is not None
         total = self._store.total(key) or 0
-        for name in (register_name(COUNT, key, self._writer), register_name(BASE, key)):
+        counts = [register_name(COUNT, key, writer) for writer in self._counting]
+        for name in (*counts, register_name(BASE, key)):
             if name in self._ahead:
                 register = self._store.get(name)
                 before = 0 if register is None or register.value is None else int(register.value)
@@ -302,10 +487,15 @@ class FunctionRegisters:
             ahead[1] += 1
         changes[name] = value
 
-    def count(self, changes: dict[bytes, bytes | None], key: str, amount: int) -> None:
-        """Add to a counter."""
-        name = register_name(COUNT, key, self._writer)
+    def count(
+        self, changes: dict[bytes, bytes | None], key: str, amount: int, partition: str = ""
+    ) -> None:
+        """Add to a counter. ``partition``: of the input that counts, where inputs are logged; its present owner alone
+        writes its count."""
+        writer = partition or self._writer
+        name = register_name(COUNT, key, writer)
         with self._lock:
+            self._counting.add(writer)
             before = int(self._value(name) or b"0")
             self._change(changes, name, b"%d" % (before + amount))
 
@@ -317,6 +507,23 @@ class FunctionRegisters:
             self._change(changes, name, b"%d" % (base + number - self._counted(key)))
 
     # --- writing ---------------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """True once the state is open."""
+        return self._ready
+
+    def log(self, part: LoggedSlice, on_read: Callable[[bool], None]) -> None:
+        """Publish a slice, or a claim, as this writer's next. ``on_read`` is called with whether it counts."""
+        part = part._replace(writer=self._session, number=self._number)
+        self._unread[self._number] = on_read
+        self._number += 1
+        message = OutgoingMessage(part.to_bytes(), properties={SLICE: "1"})
+        self._publish([message], self._logged)
+
+    def _logged(self, error: MagnetarError | None) -> None:
+        if error is not None:
+            self.on_failed(error)
 
     def send(self, changes: Mapping[bytes, bytes | None], on_stored: Stored) -> None:
         """Publish changes together and report when they are stored."""
@@ -365,7 +572,10 @@ class FunctionRegisters:
         with self._lock:
             value, register = self._value(name), self._store.get(name)
             number = self._store.total(key)
-            if number is not None or register_name(COUNT, key, self._writer) in self._ahead:
+            ahead = any(
+                register_name(COUNT, key, writer) in self._ahead for writer in self._counting
+            )
+            if number is not None or ahead:
                 number = self._counted(key)
         if value is None and number is None:
             return None
@@ -399,3 +609,16 @@ class FunctionRegisters:
             with self._lock:
                 self._store.close()
         self._ready = False
+
+
+def _born(message: Incoming) -> Born:
+    ledger, entry = message.position
+    return Born(ledger, entry, max(message.batch_index, 0))
+
+
+def _whole_before(message: Incoming) -> Position | None:
+    """Return the last entry of which nothing follows ``message``; None where its own is the first one of a ledger."""
+    ledger, entry = message.position
+    if message.batch is None or message.batch_index + 1 == message.batch.size:
+        return message.position
+    return Position(ledger, entry - 1) if entry else None

@@ -27,10 +27,14 @@ class PartitionTenure:
     """The time during which this instance alone handles a partition. ``over``: what was begun in it has no effect any
     more."""
 
-    __slots__ = ("over",)
+    __slots__ = ("claimed", "logged", "over")
 
     def __init__(self) -> None:
         self.over = False
+        self.logged = -1
+        """The sequence id of the last input that was logged with the state before the tenure."""
+        self.claimed = False
+        """True when nobody else can log inputs of the partition."""
 
 
 class MessageRun(NamedTuple):
@@ -58,7 +62,8 @@ class WorkSlice:
     they caused is stored."""
 
     __slots__ = (
-        "changes", "done", "failures", "latencies_s", "pending", "refused", "results", "source", "taken", "tenure",
+        "changes", "done", "failures", "latencies_s", "logged", "pending", "refused", "results", "source", "taken",
+        "tenure",
     )  # fmt: skip
 
     def __init__(self, tenure: PartitionTenure | None) -> None:
@@ -78,6 +83,8 @@ class WorkSlice:
         """Publications without a receipt, and one until it is handed back."""
         self.refused: set[Incoming] = set()
         """Messages whose results could not be stored."""
+        self.logged = True
+        """False where its results leave without having been logged with the state."""
 
 
 class UserThread:

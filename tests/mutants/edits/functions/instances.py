@@ -6,6 +6,9 @@ LANES = "unit/functions/instance/test_lanes.py"
 PROCESSING = "unit/functions/instance/user/test_processing.py"
 REGISTERS = "unit/functions/instance/state/test_registers.py"
 USER_THREAD = "engine/functions/instance/user/processing.py::UserThread"
+LOGGED = "unit/functions/instance/state/test_logged_inputs.py"
+SLICE_LOG = "unit/functions/instance/state/test_slice_log.py"
+LOGGED_INPUTS = "engine/functions/instance/state/logged_inputs.py::LoggedInputs"
 STORE = "engine/functions/instance/state/registers.py::LocalStore"
 
 EDITS: tuple[Edit, ...] = (
@@ -56,5 +59,43 @@ EDITS: tuple[Edit, ...] = (
         "+ new",
         (f"{REGISTERS}::test_a_counter_is_the_sum_of_all_who_count",),
         "F8",
+    ),
+    Edit(
+        "whoever-logs-an-input-counts",
+        f"{LOGGED_INPUTS}.judge",
+        "if part.writer != known.owner:",
+        "if False:",
+        (f"{LOGGED}::test_slices_of_the_last_who_claimed_a_partition_count",),
+        "F9",
+    ),
+    Edit(
+        "what-depends-on-a-refused-slice-counts",
+        f"{LOGGED_INPUTS}.judge",
+        "self._note(part.writer, REFUSED)",
+        "self._note(part.writer, part.number)",
+        (f"{LOGGED}::test_nothing_of_a_writer_counts_after_a_slice_that_did_not",),
+        "F9",
+    ),
+    Edit(
+        "an-older-start-of-an-instance-counts-on",
+        f"{LOGGED_INPUTS}._claim",
+        "self._writers[writer] = REFUSED",
+        "pass",
+        (
+            f"{LOGGED}::test_an_instance_that_starts_again_ends_what_is_left_of_it",
+            f"{LOGGED}::test_every_input_counts_once_whatever_late_writers_write",
+        ),
+        "F9",
+    ),
+    Edit(
+        "an-input-is-logged-before-its-publications-are-stored",
+        "engine/functions/instance/state/slice_log.py::SliceLog.pump",
+        "if part.pending > 1 or self._claiming:",
+        "if self._claiming:",
+        (
+            f"{SLICE_LOG}::test_a_slice_waits_for_the_receipts_of_what_its_code_published_"
+            "and_so_do_all_behind_it",
+        ),
+        "F9",
     ),
 )
