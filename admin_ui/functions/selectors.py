@@ -117,11 +117,13 @@ def _state(instances: int, running: int, stopped: int) -> str:
 
 
 def _per_second(minutes: list[Body], field: str) -> float | None:
-    return sum(int(minute[field]) for minute in minutes) / 60 if minutes else None
+    if not minutes or any(minute[field] is None for minute in minutes):
+        return None
+    return sum(int(minute[field]) for minute in minutes) / 60
 
 
 def _failures(rows: list[Body]) -> int | None:
-    if not rows:
+    if not rows or any(metrics["userExceptionsTotal"] is None for metrics in rows):
         return None
     return sum(
         int(metrics["systemExceptionsTotal"]) + int(metrics["userExceptionsTotal"])
@@ -184,7 +186,7 @@ def _instance(answer: Body, metrics: Body, metadata: pb.FunctionMetaData) -> Bod
         "received": metrics["receivedTotal"] if running else None,
         "processed": metrics["processedSuccessfullyTotal"] if running else None,
         "failures": _failures([metrics]) if running else None,
-        "received_rate": minute["receivedTotal"] / 60 if running else None,
+        "received_rate": _per_second([minute], "receivedTotal") if running else None,
         "latency_ms": metrics["avgProcessLatency"],
         "latency_buckets": [
             {"up_to_ms": bound, "count": count}

@@ -87,15 +87,20 @@ class FunctionService(Protocol):
         ...
 
     async def start(self, of: OnInstances) -> None:
-        """Start instances. Kept over restarts of workers."""
+        """Store that instances shall run: they start as soon as a worker can start them. Kept over restarts of
+        workers."""
         ...
 
     async def stop(self, of: OnInstances) -> None:
-        """Stop instances. Kept over restarts of workers."""
+        """Store that instances shall not run: they end as soon as their workers read it, or lose their leases. Kept
+        over restarts of workers."""
         ...
 
     async def restart(self, of: OnInstances) -> None:
-        """End instances, which then start again. Stopped ones remain stopped."""
+        """End instances, which then start again. Stopped ones remain stopped.
+
+        Raises NotReady that names the instances whose worker did not answer: they may have restarted or not.
+        """
         ...
 
     async def status(self, of: OnInstances) -> JsonObject:
@@ -103,7 +108,8 @@ class FunctionService(Protocol):
         ...
 
     async def stats(self, of: OnInstances) -> JsonObject:
-        """Return FunctionStats; of one instance its ``metrics`` alone."""
+        """Return FunctionStats; of one instance its ``metrics`` alone. Counts of instances that do not answer, and
+        sums with them, are null."""
         ...
 
     async def trigger(self, function: OnFunction, topic: str, data: bytes) -> bytes:
@@ -124,7 +130,8 @@ class FunctionService(Protocol):
         ...
 
     async def log_lines(self, of: OnInstances, lines: int) -> dict[str, str]:
-        """Return the last lines of the log of each running instance, by its number."""
+        """Return the last lines of the log of each running instance, by its number. Raises NotReady when one of their
+        workers does not answer."""
         ...
 
 
@@ -164,5 +171,5 @@ class WorkerService(Protocol):
         ...
 
     async def function_metrics(self) -> list[JsonObject]:
-        """Return WorkerFunctionInstanceStats of each instance."""
+        """Return WorkerFunctionInstanceStats of each instance that answers, whose worker answers."""
         ...

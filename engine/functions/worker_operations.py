@@ -119,8 +119,10 @@ FUNCTION_LOG = Operation("function_log", LogLines, dict[str, str], COMPONENT, re
 HELD_STATUS = Operation("held_status", OnInstances, dict[str, JsonObject], SUPERUSER, reads=True)
 """Status of the instances here, by their numbers."""
 HELD_STATS = Operation("held_stats", OnInstances, dict[str, JsonObject], SUPERUSER, reads=True)
+"""Statistics of the instances here, without those that do not answer."""
 HELD_LOG = Operation("held_log", LogLines, dict[str, str], SUPERUSER, reads=True)
-RESTART_HELD = Operation("restart_held", OnInstances, NoneType, SUPERUSER)
+RESTART_HELD = Operation("restart_held", OnInstances, dict[str, bool], SUPERUSER)
+"""Restart the instances here; the answer has those that were here, by their numbers."""
 HELD_STATE = Operation("held_state", OnStateKey, JsonObject, SUPERUSER, reads=True)
 PUT_HELD_STATE = Operation("put_held_state", PutState, NoneType, SUPERUSER, unlogged=("state",))
 HELD_METRICS = Operation("held_metrics", NoArguments, list[JsonObject], SUPERUSER, reads=True)

@@ -1,10 +1,11 @@
 """The operations on functions, sources and sinks, and on the workers, as one worker performs them."""
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.admin.api.arguments import JsonObject, NoArguments
 from engine.base.clock import Clock
@@ -262,8 +263,8 @@ class FunctionOperations:
 
     async def _each(
         self, of: OnInstances, stored: pb.FunctionMetaData, operation: Operation[A, R], args: A
-    ) -> tuple[dict[str, Any], dict[int, str]]:
-        """Return the answers of the workers about the instances by their numbers, and the workers of all of them."""
+    ) -> "_Answers":
+        """Return the answers of the workers about the instances, all asked at once."""
         places: dict[int, str] = {}
         for instance in _instances(stored, of):
             assignment = self._followed.assignments.assignments.get(
@@ -271,22 +272,31 @@ class FunctionOperations:
             )
             if assignment is not None:
                 places[instance] = assignment.workerId
-        answers: dict[str, Any] = {}
         registered = await registered_workers(self._store)
-        for worker in sorted(set(places.values())):
-            record = registered.get(worker)
-            if record is not None:
-                answers |= await self._ask(record, operation, args) or {}
-        return answers, places
+        workers = sorted(set(places.values()))
+        replies = await asyncio.gather(
+            *(self._ask(worker, registered.get(worker), operation, args) for worker in workers)
+        )
+        silent: dict[str, str] = {}
+        by_instance: dict[str, Any] = {}
+        for worker, (reply, reason) in zip(workers, replies, strict=True):
+            by_instance |= reply
+            if reason:
+                silent[worker] = reason
+        return _Answers(by_instance, places, silent)
 
-    async def _ask(self, record: WorkerRecord, operation: Operation[A, R], args: A) -> Any:
-        """Return a worker's answer; None when another one does not answer."""
+    async def _ask(
+        self, worker: str, record: WorkerRecord | None, operation: Operation[A, R], args: A
+    ) -> tuple[Any, str]:
+        """Return a worker's answer, and why there is none; empty for an answer."""
+        if record is None:
+            return {}, f"worker {worker} is not registered"
         try:
-            return await self._call(record, operation, args)
-        except Refusal:
+            return await self._call(record, operation, args) or {}, ""
+        except Refusal as error:
             if record.id == self._record.id:
                 raise  # this worker's refusal is an answer
-            return None
+            return {}, f"worker {worker} does not answer: {error.reason}"
 
     async def _call(self, record: WorkerRecord, operation: Operation[A, R], args: A) -> Any:
         """Return the answer of a worker, which may be this one. Raises its refusal."""
@@ -305,11 +315,11 @@ class FunctionOperations:
     async def _status(self, of: OnInstances) -> JsonObject:
         stored = await self._stored(of)
         wanted = _instances(stored, of, "doesn't have instance with id")
-        answers, places = await self._each(of, stored, api.HELD_STATUS, of)
+        answers = await self._each(of, stored, api.HELD_STATUS, of)
         rows = {}
         for instance in wanted:
-            worker = places.get(instance, "")
-            answer = answers.get(str(instance))
+            worker = answers.places.get(instance, "")
+            answer = answers.by_instance.get(str(instance))
             if answer is None:
                 stopped = stored.instanceStates.get(instance) == pb.STOPPED
                 reason = f"worker {worker} does not answer" if worker else reports.NOT_SCHEDULED
@@ -320,18 +330,38 @@ class FunctionOperations:
     async def _stats(self, of: OnInstances) -> JsonObject:
         stored = await self._stored(of)
         wanted = _instances(stored, of, "doesn't have instance with id")
-        answers, _ = await self._each(of, stored, api.HELD_STATS, of)
-        rows = {instance: answers.get(str(instance), reports.NO_STATS) for instance in wanted}
+        answers = await self._each(of, stored, api.HELD_STATS, of)
+        rows = {}
+        for instance in wanted:
+            ended = (
+                instance not in answers.places or stored.instanceStates.get(instance) == pb.STOPPED
+            )
+            # What nobody answered is not known, which is not zero.
+            without = reports.NO_STATS if ended else reports.UNKNOWN_STATS
+            rows[instance] = answers.by_instance.get(str(instance), without)
         return reports.stats_of_all(rows) if of.instance is None else rows[of.instance]
 
     async def _log(self, of: api.LogLines) -> dict[str, str]:
-        answers, _ = await self._each(of, await self._stored(of), api.HELD_LOG, of)
-        return answers
+        answers = await self._each(of, await self._stored(of), api.HELD_LOG, of)
+        if answers.silent:
+            raise NotReady(f"Not all logs can be read: {answers.reasons}")
+        return answers.by_instance
 
     async def _restart(self, of: OnInstances) -> None:
+        """Restart instances. Raises NotReady that names those of which it is not known, or that run nowhere."""
         stored = await self._stored(of)
-        _instances(stored, of)
-        await self._each(of, stored, api.RESTART_HELD, of)
+        wanted = [
+            instance
+            for instance in _instances(stored, of)
+            if stored.instanceStates.get(instance) != pb.STOPPED
+        ]
+        answers = await self._each(of, stored, api.RESTART_HELD, of)
+        left = [instance for instance in wanted if str(instance) not in answers.by_instance]
+        if not left:
+            return
+        which = ", ".join(map(str, left))
+        reason = answers.reasons or "no worker runs them yet"
+        raise NotReady(f"Instances of {of.name} may not have restarted ({which}): {reason}")
 
     async def _trigger(self, of: api.TriggeredFunction) -> str:
         stored = await self._stored(of)
@@ -414,8 +444,23 @@ class FunctionOperations:
     async def _function_metrics(self, _: NoArguments) -> list[JsonObject]:
         rows: list[JsonObject] = []
         for record in (await registered_workers(self._store)).values():
-            rows += await self._ask(record, api.HELD_METRICS, NoArguments()) or []
+            answer = await self._ask(record.id, record, api.HELD_METRICS, NoArguments())
+            rows += answer[0] or []
         return rows
+
+
+class _Answers(NamedTuple):
+    """Answers of workers. ``by_instance``: by the number of the instance as text; ``places``: the worker of each
+    assigned instance; ``silent``: why a worker gave no answer."""
+
+    by_instance: dict[str, Any]
+    places: dict[int, str]
+    silent: dict[str, str]
+
+    @property
+    def reasons(self) -> str:
+        """Return why answers are missing; empty when all workers have answered."""
+        return "; ".join(reason for _, reason in sorted(self.silent.items()))
 
 
 def _name(of: OnFunction) -> str:

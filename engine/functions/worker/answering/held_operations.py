@@ -75,11 +75,13 @@ class HeldOperations:
     async def _stats(self, of: OnInstances) -> dict[str, JsonObject]:
         rows = {}
         for instance, keeper in list(self._of(of)):
-            if keeper.running is not None:
-                try:
-                    rows[str(instance)] = reports.stats_of(await keeper.running.stats())
-                except InstanceError:
-                    continue  # it ends: as one that does not run
+            if keeper.running is None:
+                rows[str(instance)] = reports.NO_STATS
+                continue
+            try:
+                rows[str(instance)] = reports.stats_of(await keeper.running.stats())
+            except InstanceError:
+                continue  # it is suspended, or ends: nothing is known of it
         return rows
 
     async def _log(self, of: api.LogLines) -> dict[str, str]:
@@ -89,9 +91,13 @@ class HeldOperations:
                 rows[str(instance)] = await _asked(keeper.running.log_tail, of.lines)
         return rows
 
-    async def _restart(self, of: OnInstances) -> None:
-        for _, keeper in self._of(of):
+    async def _restart(self, of: OnInstances) -> dict[str, bool]:
+        """Restart the instances here; return those that were here by their numbers."""
+        restarted = {}
+        for instance, keeper in self._of(of):
             keeper.restart()
+            restarted[str(instance)] = True
+        return restarted
 
     async def _state(self, of: api.OnStateKey) -> JsonObject:
         stored = await _asked(self._running(of).state_get, of.key)

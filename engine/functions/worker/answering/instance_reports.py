@@ -88,7 +88,7 @@ def stats_of(stats: InstanceStats) -> JsonObject:
 
 
 def stats_of_all(instances: Mapping[int, JsonObject]) -> JsonObject:
-    """Return FunctionStats: sums, and averages of what was processed."""
+    """Return FunctionStats: sums, which are null while one is not known, and averages of what was processed."""
     total = _sum(instances.values())
     minute = _sum(metrics["1min"] for metrics in instances.values())
     last = [at for metrics in instances.values() if (at := metrics["lastInvocation"])]
@@ -123,9 +123,15 @@ def _sum(intervals: Iterable[JsonObject]) -> JsonObject:
     rows = list(intervals)
     averages = [row["avgProcessLatency"] for row in rows if row["avgProcessLatency"] is not None]
     return {
-        **{name: sum(row[name] for row in rows) for name in _COUNTS},
+        **{name: _total([row[name] for row in rows]) for name in _COUNTS},
         "avgProcessLatency": sum(averages) / len(averages) if averages else None,
     }
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    """Return the sum; None when one of the counts is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _latest(name: str, troubles: Sequence[InstanceTrouble], running: bool) -> JsonObject:
@@ -137,3 +143,10 @@ def _latest(name: str, troubles: Sequence[InstanceTrouble], running: bool) -> Js
 
 NO_STATS = stats_of(InstanceStats(IntervalStats(), IntervalStats()))
 """The metrics of an instance that does not run."""
+
+UNKNOWN_STATS = {
+    **NO_STATS,
+    **dict.fromkeys(_COUNTS),
+    "1min": {**NO_STATS["1min"], **dict.fromkeys(_COUNTS)},
+}
+"""The metrics of an instance that does not answer: null, which Pulsar's clients read as none."""
