@@ -128,6 +128,10 @@ class CachedStore:
         return self._store.session_proven
 
     @property
+    def session_proven_until_s(self) -> float:
+        return self._store.session_proven_until_s
+
+    @property
     def connection(self) -> int:
         return self._store.connection
 

@@ -64,6 +64,10 @@ class SessionStore:
         )
 
     @property
+    def session_proven_until_s(self) -> float:
+        return self._proof + EXPIRE_FRACTION * self._timeout_s
+
+    @property
     def connection(self) -> int:
         return self._connection
 

@@ -99,6 +99,12 @@ class MetadataStore(Protocol):
         ...
 
     @property
+    def session_proven_until_s(self) -> float:
+        """Time of the loop up to which ``session_proven`` holds without a further answer of the service, unless the
+        session is ended before. It has no meaning while ``session_proven`` is false."""
+        ...
+
+    @property
     def connection(self) -> int:
         """Number that grows with each new connection of the session. A read's watch belongs to one connection."""
         ...

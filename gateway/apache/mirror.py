@@ -39,6 +39,7 @@ class MirrorStore:
     """Old figures stay readable while the cluster does not answer; ``ClusterSource.check`` reports that it does not."""
     session_id = 1
     session_proven = True
+    session_proven_until_s = float("inf")
     connection = 1
 
     def __init__(self, perform: Callable[[StoreChange], Awaitable[None]]) -> None:

@@ -17,6 +17,7 @@ from engine.functions.instance.figures import InstanceFigures
 from engine.functions.instance.instance import FunctionInstance, InstanceEnded
 from engine.functions.instance.instance_client import client_of
 from engine.functions.instance.instance_plan import InstancePlan
+from engine.functions.instance.process_lease import ProcessLease
 from engine.functions.instance.process_limits import set_limits
 from engine.functions.instance.user.user_code import UserCodeError
 
@@ -31,8 +32,9 @@ SWITCH_S = 0.0005
 class InstanceProgram:
     """The instance, its control socket and how both end."""
 
-    def __init__(self, plan: InstancePlan, root: str) -> None:
+    def __init__(self, plan: InstancePlan, root: str, lease: ProcessLease) -> None:
         self._plan = plan
+        self._lease = lease
         self._root = root
         self._clock = SystemClock()
         self._figures = InstanceFigures(plan.labels, plan.component)
@@ -53,7 +55,7 @@ class InstanceProgram:
             "state_put": self._state_put,
             "stop": self._stop,
         }
-        control = ControlEnd(answers)
+        control = ControlEnd(answers, self._lease.renew)
         serving = loop.create_task(control.serve(reader, writer))
         loop.add_signal_handler(signal.SIGTERM, self._finish, "")
         client = client_of(plan)
@@ -124,8 +126,11 @@ async def _serve(descriptor: int, root: str) -> int:
     end = socket.socket(fileno=descriptor)
     reader, writer = await asyncio.open_unix_connection(sock=end, limit=LINE_BYTES_MAX)
     plan = InstancePlan.from_json((await reader.readline()).decode())
+    lease = ProcessLease(SystemClock())
+    if plan.lease_end_s is not None:
+        lease.renew(plan.lease_end_s)
     set_limits(plan.ram_bytes, plan.disk_bytes)
-    return await InstanceProgram(plan, root).run(reader, writer)
+    return await InstanceProgram(plan, root, lease).run(reader, writer)
 
 
 def main(descriptor: int, root: str) -> None:

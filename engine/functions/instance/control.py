@@ -32,10 +32,11 @@ def unpacked(text: str | None) -> bytes | None:
 
 
 class ControlEnd:
-    """The instance's end. ``answers``: by operation."""
+    """The instance's end. ``answers``: by operation; ``on_lease`` is called with the end of a renewed lease."""
 
-    def __init__(self, answers: Mapping[str, Answer]) -> None:
+    def __init__(self, answers: Mapping[str, Answer], on_lease: Callable[[float], None]) -> None:
         self._answers = answers
+        self._on_lease = on_lease
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -46,6 +47,9 @@ class ControlEnd:
         try:
             while line := await reader.readline():
                 request = json.loads(line)
+                if "lease" in request:
+                    self._on_lease(request["lease"])
+                    continue
                 # A slow answer holds up no other: status is asked for while a trigger runs.
                 task = loop.create_task(self._answer(request))
                 self._tasks.add(task)

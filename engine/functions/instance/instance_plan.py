@@ -71,7 +71,8 @@ class InstancePlan:
     """All that the process of an instance receives. ``code``: folders and files for ``sys.path``, first to last.
 
     ``retries`` None: a failed message is redelivered for ever. ``secrets``: by name, what the provider is given.
-    ``connector``: the settings of a source or sink.
+    ``connector``: the settings of a source or sink. ``lease_end_s``: time of the monotonic clock at which the process
+    ends itself unless it hears of a later one; None: never.
     """
 
     tenant: str
@@ -115,6 +116,7 @@ class InstancePlan:
     cluster: str = ""
     worker_id: str = ""
     folder: str = ""
+    lease_end_s: float | None = None
 
     @property
     def full_name(self) -> str:

@@ -91,6 +91,7 @@ def plan_of(spec: InstanceSpec, code: Sequence[str]) -> InstancePlan:
         cluster=spec.cluster,
         worker_id=spec.worker_id,
         folder=str(spec.folder),
+        lease_end_s=None if spec.lease_end is None else spec.lease_end(),
     )
 
 

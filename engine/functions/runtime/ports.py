@@ -1,6 +1,6 @@
 """Start, watch and question of one instance of a function, source or sink: protocols and values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,7 +21,9 @@ class InstanceSpec:
     ``function``: the record FunctionMetaData of ``engine.functions.definitions``. ``package``: the file of the user's
     code as fetched; None for a built-in connector. ``folder``: its own working folder, which the runtime makes and
     removes. ``token_file``: a file with the token of the function's own role; None: Apache's, if any.
-    ``environment``: all variables that user code may see besides PATH, HOME, TMPDIR, LANG and TZ.
+    ``environment``: all variables that user code may see besides PATH, HOME, TMPDIR, LANG and TZ. ``lease_end`` returns
+    the time of this machine's monotonic clock at which the instance must have ended, unless ``lease_until`` names a
+    later one; None: it may run for ever.
     """
 
     function: Any
@@ -39,6 +41,7 @@ class InstanceSpec:
     """``clear``, ``environment``, or ``module.Class`` of a provider in the worker's own installation."""
     secrets_settings: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    lease_end: Callable[[], float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,11 @@ class RunningInstance(Protocol):
     @property
     def pid(self) -> int:
         """The process; the worker's own for an instance on a thread."""
+        ...
+
+    def lease_until(self, end_s: float) -> None:
+        """Let the instance run until this time of the monotonic clock. What runs in a process of its own ends itself
+        then."""
         ...
 
     async def status(self) -> InstanceStatus: ...

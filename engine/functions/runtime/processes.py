@@ -20,6 +20,7 @@ import engine
 from engine.base.tasks import TaskScope
 from engine.functions.instance.control import LINE_BYTES_MAX, packed, unpacked
 from engine.functions.instance.instance_plan import InstancePlan
+from engine.functions.instance.process_lease import LEASE_OVER
 from engine.functions.runtime.bounded_log import BoundedLog
 from engine.functions.runtime.errors import InstanceError
 from engine.functions.runtime.plans import plan_of, with_token
@@ -145,6 +146,10 @@ class InstanceProcess:
             raise InstanceError(f"the instance gives no answer within {timeout_s:g} s") from None
         finally:
             self._waiting.pop(number, None)
+
+    def lease_until(self, end_s: float) -> None:
+        if not self._ended.done() and self._writer is not None:
+            self._writer.write(json.dumps({"lease": end_s}).encode() + b"\n")
 
     async def status(self) -> InstanceStatus:
         if not self._ended.done():
@@ -289,6 +294,8 @@ def stats_of(shown: Mapping[str, Any]) -> InstanceStats:
 
 
 def _meaning(status: int) -> str:
+    if status == -signal.SIGALRM:
+        return LEASE_OVER
     if status < 0:
         with suppress(ValueError):
             return f"the process was ended by {signal.Signals(-status).name}"

@@ -52,6 +52,9 @@ class InstanceThread:
             text = "".join(traceback.format_exception(error))
             self._ended.set_result(ExitReason(False, text))
 
+    def lease_until(self, end_s: float) -> None:
+        """Do nothing: what is suspended with its worker continues with it, and the worker ends it."""
+
     async def status(self) -> InstanceStatus:
         if self._ended.done():
             return InstanceStatus(False, self._ended.result().text)

@@ -101,6 +101,10 @@ class RoutedStore:
         return self._local.session_proven
 
     @property
+    def session_proven_until_s(self) -> float:
+        return self._local.session_proven_until_s
+
+    @property
     def connection(self) -> int:
         return self._local.connection
 

@@ -61,6 +61,10 @@ class InstantStore:
     def session_proven(self) -> bool:
         return not self.expired
 
+    @property
+    def session_proven_until_s(self) -> float:
+        return float("inf")
+
     async def _turn(self) -> None:
         if not self.resumed.is_set():
             await self.resumed.wait()

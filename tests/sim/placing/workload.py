@@ -59,17 +59,21 @@ class Started:
     package: str
     machine: Machine
     node: Node
+    lease_end_s: float
 
     @property
     def runs(self) -> bool:
-        """True while its process lives: instances end with their worker. A paused worker cannot end them."""
-        return not self.node.dead and not self.node.paused
+        """True while its process lives: it ends with its worker, and by itself with its lease while that is paused."""
+        return not self.node.dead and asyncio.get_running_loop().time() < self.lease_end_s
 
 
 class BookedInstance(CountedInstance):
     """An instance that ends by itself now and then."""
 
     booked: Started
+
+    def lease_until(self, end_s: float) -> None:
+        self.booked.lease_end_s = end_s
 
     def _finish(self, reason: ExitReason) -> None:
         super()._finish(reason)
@@ -91,7 +95,9 @@ class BookedRuntime(CountingRuntime):
         await asyncio.sleep(rng.choice((0.0, 0.05, 0.5)))
         instance = BookedInstance(self, spec)
         package = spec.function.packageLocation.packagePath
-        instance.booked = Started(instance.key, package, self._machine, self._node)
+        instance.booked = Started(
+            instance.key, package, self._machine, self._node, instance.lease_end_s
+        )
         self.running.append(instance)
         self.stop_takes_s = rng.choice((0.0, 0.3, 1.0))
         self.workload.started(instance.booked)

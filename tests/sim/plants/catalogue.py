@@ -190,6 +190,7 @@ _MISTAKES = {
     ),
     "placing": (
         *(placing.lease_of_an_instance_is_not_taken, placing.lease_goes_before_the_instance),
+        placing.instance_outlasts_its_lease,
         *(placing.deleted_functions_stay_assigned, placing.assignments_keep_the_old_function),
         *(placing.stopped_instances_are_started, placing.changed_function_is_not_restarted),
         *(placing.dead_instance_stays_down, placing.change_is_confirmed_before_it_is_stored),

@@ -36,6 +36,15 @@ def lease_goes_before_the_instance() -> Patches:
     return [(InstanceKeeper, "_stop", stop)]
 
 
+def instance_outlasts_its_lease() -> Patches:
+    """Let an instance run on for a while after the lease of its suspended worker."""
+
+    def until(self: InstanceLease) -> float:
+        return self._store.session_proven_until_s + 60.0
+
+    return [(InstanceLease, "until_s", property(until))]
+
+
 def deleted_functions_stay_assigned() -> Patches:
     """Leave the assignments of instances that no function has any more."""
     real = leading.schedule

@@ -62,7 +62,11 @@ class CountedInstance:
         self.runtime = runtime
         self.spec = spec
         self.key = instance_key(full_name(spec.function), spec.instance)
+        self.lease_end_s = float("inf") if spec.lease_end is None else spec.lease_end()
         self._end: asyncio.Future[ExitReason] = asyncio.get_running_loop().create_future()
+
+    def lease_until(self, end_s: float) -> None:
+        self.lease_end_s = end_s
 
     async def status(self) -> InstanceStatus:
         return InstanceStatus(running=True, received=3, processed=2)

@@ -82,6 +82,10 @@ class FailingStore:
         return self._store.session_proven
 
     @property
+    def session_proven_until_s(self) -> float:
+        return self._store.session_proven_until_s
+
+    @property
     def connection(self) -> int:
         return self._store.connection
 

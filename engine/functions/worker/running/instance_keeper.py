@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from engine.base.backoff import Backoff
@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 STEADY_S = 60.0
 """Time after which an instance counts as healthy: its next restart is again after the first pause."""
+RENEWAL_S = 0.25
+"""Seconds by which a lease must last longer before the instance hears of it."""
 LEASE_WAIT = "waits for the worker that ran it before"
 
 
@@ -61,6 +63,8 @@ class InstanceKeeper:
         self._lease = InstanceLease(
             parts.store, paths.function_instance(*split_key(key)), parts.worker
         )
+        self._leased_until_s = float("-inf")
+        """The end of the lease, as the running instance knows it."""
         self._wanted: pb.Assignment | None = None
         self._begun = False
         """True from the begin of a start to the end of the instance."""
@@ -98,6 +102,17 @@ class InstanceKeeper:
         """End the instance at once, or its start, if the lease is lost."""
         if self._begun and not self._lease.held:
             self._changed.set()
+
+    def renew(self) -> None:
+        """Tell the running instance how long its lease lasts by now."""
+        until_s = self._lease.until_s
+        if self.running is not None and until_s - self._leased_until_s >= RENEWAL_S:
+            self._leased_until_s = until_s
+            self.running.lease_until(until_s)
+
+    def _lease_end(self) -> float:
+        self._leased_until_s = self._lease.until_s
+        return self._leased_until_s
 
     @property
     def ended(self) -> bool:
@@ -147,6 +162,7 @@ class InstanceKeeper:
             async with self._parts.prepare(assignment) as spec:
                 if not self._lease.held:
                     return
+                spec = replace(spec, lease_end=self._lease_end)
                 self.running = await self._unless_changed(self._parts.runtime.start(spec))
                 if self.running is not None:
                     try:

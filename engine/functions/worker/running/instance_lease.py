@@ -1,7 +1,8 @@
 """The lease of an instance: an ephemeral node, so that no two workers run the same instance (F2).
 
 A worker starts an instance only with the lease, and ends it before the lease can pass to another: when it gives the
-lease back, or when its session can no longer be proven.
+lease back, or when its session can no longer be proven. The process of an instance knows how long the lease lasts, and
+ends itself then: its worker may be suspended.
 """
 
 import asyncio
@@ -35,6 +36,11 @@ class InstanceLease:
     def held(self) -> bool:
         """True while no other worker can have it."""
         return self._session == self._store.session_id and self._store.session_proven
+
+    @property
+    def until_s(self) -> float:
+        """Time of the loop before which no other worker can have it, without a further answer of the store."""
+        return self._store.session_proven_until_s if self.held else float("-inf")
 
     async def acquire(self) -> None:
         """Wait until it is held. Raises the store's errors. Cancelled, it may be held: release it."""

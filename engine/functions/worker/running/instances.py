@@ -8,7 +8,7 @@ from engine.functions.definitions import functions_pb2 as pb
 from engine.functions.worker.running.instance_keeper import InstanceKeeper, KeeperParts
 
 FENCE_CHECK_S = 0.1
-"""Seconds between checks whether the session with the metadata store is proven."""
+"""Seconds between checks whether the session with the metadata store is proven, and for how long."""
 
 
 class WorkerInstances:
@@ -57,4 +57,6 @@ class WorkerInstances:
     async def _fence(self) -> None:
         while True:
             self._fence_now()
+            for keeper in self._keepers.values():
+                keeper.renew()
             await asyncio.sleep(FENCE_CHECK_S)

@@ -3,6 +3,7 @@
 from tests.mutants.edit import Edit
 
 WORKER = "unit/functions/worker"
+INSTANCE = "unit/functions/instance"
 
 EDITS = (
     Edit(
@@ -19,6 +20,17 @@ EDITS = (
         "if await claim(self._store, self._path, self._value):",
         "if True:",
         (f"{WORKER}/running/test_instance_lease.py::test_one_worker_has_the_lease_at_a_time",),
+        "F2",
+    ),
+    Edit(
+        "suspended-instance-runs-on-behind-its-lease",
+        "engine/functions/instance/process_lease.py::ProcessLease.renew",
+        "signal.setitimer(signal.ITIMER_REAL, remaining_s)",
+        "pass",
+        (
+            f"{INSTANCE}/test_process_lease.py::test_code_that_keeps_pythons_lock_does_not_hold_it_up",
+            f"{INSTANCE}/test_process_lease.py::test_a_process_that_was_suspended_beyond_its_lease_never_runs_again",
+        ),
         "F2",
     ),
     Edit(
