@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 
 from engine.base.clock import Clock
 from engine.base.errors import WorldError
+from engine.wire import pulsar_pb2 as pb
 
 Guarantee = Literal["ATMOST_ONCE", "ATLEAST_ONCE", "EFFECTIVELY_ONCE"]
 """Pulsar's ``processingGuarantees``."""
@@ -105,7 +106,10 @@ class ConnectorContext(Protocol):
 
 
 class Source(ABC):
-    """Reads records from elsewhere, which the instance publishes."""
+    """Reads records from elsewhere, which the instance publishes. ``schema``: that of values which are bytes already,
+    known once it is open; None: the one of the output, if any."""
+
+    schema: pb.Schema | None = None
 
     @abstractmethod
     async def open(self, settings: Mapping[str, Any], context: ConnectorContext) -> None:

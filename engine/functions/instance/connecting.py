@@ -196,6 +196,8 @@ class ConnectorInstance:
 
     async def _read_all(self, source: Source) -> None:
         output = self.plan.output
+        if source.schema is not None:
+            self._codec.schema = source.schema
         if self.plan.guarantee is not ProcessingGuarantee.EFFECTIVELY_ONCE:
             settings = replace(
                 SETTINGS, compression=COMPRESSIONS[output.compression], schema=self._codec.schema

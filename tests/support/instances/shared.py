@@ -28,6 +28,7 @@ FILES = {
     "shared_instance": (
         "tests/integration/docs/test_languages.py",
         "tests/integration/docs/test_metrics.py",
+        "tests/integration/functions/test_change_capture.py",
         "tests/integration/functions/test_instances.py",
         "tests/integration/functions/test_killed_instances.py",
         "tests/integration/functions/test_runtimes.py",

@@ -9,6 +9,12 @@ from engine.functions.connectors.spi import ConnectorError
 
 CONNECT_S = 10
 SECOND_LINE = 300
+"""Characters of a server's text at most that a reason has."""
+DEAD_PEER: Mapping[str, Any] = {
+    **{"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3},
+    "tcp_user_timeout": 60_000,
+}
+"""Parameters of libpq by which a server that is gone without a word is found within a minute."""
 
 
 def link_fields() -> dict[str, Schema]:
@@ -23,8 +29,9 @@ def link_fields() -> dict[str, Schema]:
     }
 
 
-async def connect(settings: Mapping[str, Any]) -> Any:
-    """Return an open psycopg connection in autocommit. Raises ConnectorError."""
+async def connect(settings: Mapping[str, Any], **options: str) -> Any:
+    """Return an open psycopg connection in autocommit. ``options``: further parameters of libpq. Raises
+    ConnectorError."""
     try:
         import psycopg
     except ImportError as error:
@@ -40,6 +47,7 @@ async def connect(settings: Mapping[str, Any]) -> Any:
             autocommit=True,
             connect_timeout=CONNECT_S,
             application_name="magnetar",
+            **{**DEAD_PEER, **options},
             **({"password": password} if password else {}),
         )
     except (psycopg.Error, UnicodeError) as error:
