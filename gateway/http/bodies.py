@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +14,8 @@ from gateway.http.json_bodies import decode_body
 
 ITEMS_PER_TURN = 2_000
 """Items of a long list encoded before other requests run: well below a millisecond."""
+KEPT_MAX = 16_384
+"""Maximum of texts that are kept in one place; about 10 MB of rows."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -30,6 +32,30 @@ class JsonText(NamedTuple):
 def text_of(value: Any) -> str:
     """Return ``value`` as JSON text."""
     return _ENCODER.encode(value)
+
+
+class KeptTexts:
+    """Texts of values by a name, each used until it would be another, for one event loop. The texts that were made the
+    longest ago are removed first."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, tuple[object, str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def text(self, name: str, made_of: object, make: Callable[[], str]) -> str:
+        """Return the text that ``make`` returned for this name when it was last made of something else; the same object
+        until then. ``made_of``: plain tuples, which the garbage collector does not visit again."""
+        kept = self._texts.get(name)
+        if kept is not None and kept[0] == made_of:
+            return kept[1]
+        text = make()
+        self._texts.pop(name, None)
+        if len(self._texts) >= KEPT_MAX:
+            del self._texts[next(iter(self._texts))]
+        self._texts[name] = made_of, text
+        return text
 
 
 def json_answer(value: Any, status: int = 200) -> HttpResponse:

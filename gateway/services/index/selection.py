@@ -1,7 +1,7 @@
 """The topics that pass a filter, in an order that is updated as topics change, without sorting all of them. Pure."""
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter, itemgetter
@@ -15,8 +15,12 @@ from gateway.services.backlogs import STILL
 
 NARROW_SHARE = 4
 """A wider selection of at most one in so many topics is sorted again; a longer one is filtered, if its order fits."""
-MERGE_SHARE = 50
-"""Share of changed topics, one in so many, above which one pass over all is cheaper than a search for each place."""
+SINGLE_MAX = 100
+"""Changed topics up to which each is moved within the list by itself; more are moved in one pass that copies what lies
+between their places."""
+MERGE_SHARE = 10
+"""Share of changed topics, one in so many, above which sorting the list again is cheaper than a search for each
+place."""
 BACKLOG = ROW_COLUMNS.index("backlog")
 RATE_OUT = ROW_COLUMNS.index("msg_rate_out")
 OLDEST = ROW_COLUMNS.index("oldest_at")
@@ -92,11 +96,39 @@ class _Falling(str):
         return str.__gt__(self, other)
 
 
+def _plain_rank(key: Key) -> str:
+    return str.__str__(key[0])
+
+
 def _age_rank(oldest_at: int | None) -> int | None:
     """Return a number that is larger for an older time: 0 where nothing is unacknowledged, None for an unknown time."""
     if oldest_at is None or oldest_at == OLDEST_UNKNOWN:
         return None
     return LONG_MAX - oldest_at if oldest_at else 0
+
+
+def _without(order: list[Key], places: list[int]) -> list[Key]:
+    """Return the order without the keys at these places, which are sorted."""
+    kept: list[Key] = []
+    start = 0
+    for place in places:
+        kept += order[start:place]
+        start = place + 1
+    kept += order[start:]
+    return kept
+
+
+def _with(order: list[Key], come: list[Key]) -> list[Key]:
+    """Return the order with further keys, which are sorted."""
+    merged: list[Key] = []
+    start = 0
+    for key in come:
+        place = bisect_left(order, key, start)
+        merged += order[start:place]
+        merged.append(key)
+        start = place
+    merged += order[start:]
+    return merged
 
 
 class TopicSelection:
@@ -197,30 +229,45 @@ class TopicSelection:
         while self._coming and self._coming[0][0] <= self._now_ms:
             self._touched[heappop(self._coming)[1]] = None
         touched, self._touched = self._touched, {}
-        is_merged = len(touched) > len(self._order) // MERGE_SHARE
-        if is_merged:
-            self._order = [key for key in self._order if key[-1] not in touched]
+        gone: list[Key] = []
+        come: list[Key] = []
         for name in touched:
             before = self._keys.pop(name, None)
-            if before is not None and not is_merged:
-                del self._order[bisect_left(self._order, before)]
+            if before is not None:
+                gone.append(before)
             topic = self._listed.get(name)
             if topic is not None and self._passes(topic):
                 key = self._keys[name] = self._key(topic)
-                if is_merged:
-                    self._order.append(key)
-                else:
-                    insort(self._order, key)
-        if is_merged:
+                come.append(key)
+        self._move(gone, come)
+
+    def _move(self, gone: list[Key], come: list[Key]) -> None:
+        """Remove keys from the order and insert others."""
+        order = self._order
+        if len(gone) + len(come) <= SINGLE_MAX:
+            for key in gone:
+                del order[bisect_left(order, key)]
+            for key in come:
+                insort(order, key)
+        elif len(gone) > len(order) // MERGE_SHARE or len(come) > len(order) // MERGE_SHARE:
+            removed = {key[-1] for key in gone}
+            self._order = [key for key in order if key[-1] not in removed] + come
             self._order.sort()
+        else:
+            kept = _without(order, sorted(bisect_left(order, key) for key in gone))
+            self._order = _with(kept, sorted(come))
 
     def _build(self, names: Iterable[str]) -> None:
         """Sort the topics that pass out of ``names``, which contain all of them."""
         topics = self._passing(names)
         # Names are mostly sorted already, so this is cheap; the stable sort below then compares ranks alone.
         topics.sort(key=attrgetter("name"))
-        self._keys = dict(zip([topic.name for topic in topics], self._keys_of(topics), strict=True))
-        self._order = sorted(self._keys.values(), key=itemgetter(0))
+        keys = self._keys_of(topics)
+        self._keys = dict(zip([topic.name for topic in topics], keys, strict=True))
+        # Falling texts compare by a call of Python, plain ones do not; a reversed sort leaves equals as they are.
+        is_falling = bool(keys) and isinstance(keys[0][0], _Falling)
+        rank = _plain_rank if is_falling else itemgetter(0)
+        self._order = sorted(keys, key=rank, reverse=is_falling)
 
     def _filter(self, wider: "TopicSelection") -> None:
         """Copy the topics that pass from a selection with the same order."""
@@ -242,10 +289,22 @@ class TopicSelection:
 
     def _keys_of(self, topics: list[Listed]) -> list[Key]:
         """Return ``_key`` of each topic, without a call per topic where a column is the rank."""
-        column = self._column
-        if column is None or column == self.oldest_column:
-            return [self._key(topic) for topic in topics]
-        sign = -1 if self._falls else 1
+        column, sign = self._column, -1 if self._falls else 1
+        if column is None:
+            if self._field in ("name", "partitions"):
+                return [self._key(topic) for topic in topics]
+            texts: Iterable[str] = self._texts_of(topics)
+            if self._falls:
+                texts = map(_Falling, texts)
+            return list(zip(texts, [topic.name for topic in topics], strict=True))
+        if column == self.oldest_column:
+            return [
+                (
+                    inf if (rank := _age_rank(topic.values[column])) is None else sign * rank,
+                    topic.name,
+                )
+                for topic in topics
+            ]
         return [
             (inf if (number := topic.values[column]) is None else sign * number, topic.name)
             for topic in topics
@@ -278,7 +337,7 @@ class TopicSelection:
         elif self._field == "partitions":
             number = topic.partitions
         else:
-            text = self._text_of(topic)
+            (text,) = self._texts_of((topic,))
             return (_Falling(text) if self._falls else text, topic.name)
         if number is None:
             return (inf, topic.name)
@@ -292,9 +351,9 @@ class TopicSelection:
     def _parts_of(self, topic: Listed) -> TopicParts:
         return split_topic(topic.name)
 
-    def _text_of(self, topic: Listed) -> str:
-        """Return the text that the topic is sorted by."""
-        return str(getattr(self._parts_of(topic), self._field))
+    def _texts_of(self, topics: Sequence[Listed]) -> list[str]:
+        """Return the text of each topic that it is sorted by."""
+        return list(map(attrgetter(self._field), map(self._parts_of, topics)))
 
     def _due_ms(self, topic: Listed) -> int | None:
         """Return the time from which the topic passes by its age; None: it does not."""

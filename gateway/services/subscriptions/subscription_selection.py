@@ -1,5 +1,6 @@
 """The subscriptions that pass a filter, in an order that is updated as they change. Pure."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from engine.base.names import TopicParts, split_topic
@@ -36,10 +37,12 @@ class SubscriptionSelection(TopicSelection):
     def _parts_of(self, item: Any) -> TopicParts:
         return split_topic(item.topic)
 
-    def _text_of(self, item: Any) -> str:
+    def _texts_of(self, topics: Sequence[Any]) -> list[str]:
         if self._field == "subscription":
-            return str(item.title)
-        return str(item.kind) if self._field == "type" else super()._text_of(item)
+            return [item.title for item in topics]
+        return (
+            [item.kind for item in topics] if self._field == "type" else super()._texts_of(topics)
+        )
 
     @property
     def _timed_columns(self) -> set[int]:

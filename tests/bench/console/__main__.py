@@ -1,7 +1,7 @@
 """Cost and speed of the console, with few topics that are published to, and with very many.
 
 Run: python -m tests.bench.console [--topics 100000] [--changing 0.01] [--sockets 50] [--seconds 20]
-[--only few|many|viewers|people] [--viewers 10] [--rounds 3]
+[--only few|many|lists|viewers|people] [--viewers 10] [--rounds 3]
 
 Numbers of the many topics are from a row source (``tests.bench.console.row_source``) in place of a broker that has them
 loaded. Ages are from the broker's count; all is on one machine, so clocks agree.
@@ -19,7 +19,7 @@ from statistics import median
 
 import pulsar
 
-from tests.bench.console import people, windows
+from tests.bench.console import lists, people, windows
 from tests.bench.console.painting import Browser
 from tests.bench.console.row_source import namespace_of, running_source
 from tests.bench.contenders import kilobytes
@@ -121,7 +121,7 @@ def _opened(http: str) -> None:
     try:
         show("list opened", browser.opening("/c/standalone/topics"))
         show("list opened again", browser.opening("/c/standalone/topics"))
-        show("list sorted and filtered", browser.reacting(SORTED_BY, TYPED))
+        show("list sorted and filtered", browser.reacting("/c/standalone/topics", SORTED_BY, TYPED))
     finally:
         browser.close()
 
@@ -212,7 +212,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--viewers", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=("few", "many", "viewers", "people"))
+    parser.add_argument("--only", choices=("few", "many", "lists", "viewers", "people"))
     options = parser.parse_args()
     if options.only in (None, "few", "many"):
         with tempfile.TemporaryDirectory() as made, running_instance(Path(made)) as instance:
@@ -220,6 +220,9 @@ def main() -> None:
                 few(instance, options.seconds)
             if options.only != "few":
                 asyncio.run(many(instance, options))
+    if options.only in (None, "lists"):
+        with tempfile.TemporaryDirectory() as made, running_instance(Path(made)) as instance:
+            asyncio.run(lists.all_lists(instance, options.topics, options.changing, show))
     for name, work in (("viewers", viewers), ("people", people_at_once)):
         if options.only in (None, name):
             env = {f"MAGNETAR_{key.upper()}": value for key, value in JUDGED.items()}

@@ -10,7 +10,7 @@ from tests.bench.contenders import cpu_s
 from tests.bench.gateway.http_client import Pool, build_request
 from tests.bench.gateway.websocket_client import Socket, build_frame
 
-AT = re.compile(rb'"channel":"topics","at":(\d+)')
+AT = re.compile(rb'"channel":"(?:topics|subscriptions)","at":(\d+)')
 
 
 class Arrivals:
@@ -29,14 +29,21 @@ class Arrivals:
                 self.ages.append(now - int(match[1]))
 
 
-def subscribe(window: int, rows: int, sort: str) -> bytes:
+def subscribe(window: int, rows: int, sort: str, channel: str = "topics") -> bytes:
     params = {"cluster": "standalone", "sort": sort, "offset": window * rows, "limit": rows}
-    request = {"op": "subscribe", "id": "w", "channel": "topics", "params": params}
+    request = {"op": "subscribe", "id": "w", "channel": channel, "params": params}
     return build_frame(json.dumps(request).encode())
 
 
 async def watched(
-    http: str, pids: list[int], sockets: int, seconds: float, *, same: bool, rows: int = 200
+    http: str,
+    pids: list[int],
+    sockets: int,
+    seconds: float,
+    *,
+    same: bool,
+    rows: int = 200,
+    channel: str = "topics",
 ) -> dict[str, float]:
     """Return figures of so many sockets, each with a window of its own or all with the first one."""
     broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -45,7 +52,7 @@ async def watched(
     for index in range(sockets):
         socket = await Socket(f"ws{http[4:]}/api/v1/live", broken).open()
         socket.on_texts = arrivals.take
-        socket.send(subscribe(0 if same else index, rows, "-backlog"))
+        socket.send(subscribe(0 if same else index, rows, "-backlog", channel))
         opened.append(socket)
     await asyncio.sleep(5)
     arrivals.ages.clear()
@@ -68,14 +75,19 @@ async def watched(
 
 
 async def asked(
-    http: str, pids: list[int], queries: dict[str, str], token: str = ""
+    http: str,
+    pids: list[int],
+    queries: dict[str, str],
+    token: str = "",
+    resource: str = "topics",
 ) -> dict[str, float]:
-    """Request the list by GETs, one after another; return ms of wall time and of the gateway's CPU."""
+    """Request the list by GETs, one after another; return ms of wall time and of the gateway's CPU. Raises
+    RuntimeError for an answer other than 200."""
     figures: dict[str, float] = {}
     async with Pool(http, 1) as pool:
         for name, query in queries.items():
             request = build_request(
-                "GET", f"/api/v1/clusters/standalone/topics?{query}", token=token
+                "GET", f"/api/v1/clusters/standalone/{resource}?{query}", token=token
             )
             before = cpu_s(pids)
             run = await pool.run([request])

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from admin_ui.topics import row_texts
 from admin_ui.topics.row_texts import RowTexts
 from engine.admin.api.rows import ROW_COLUMNS
+from gateway.http import bodies
 from gateway.services.feeds.row_list import RowChanges
 from gateway.services.index.topic_index import TopicIndex
 
@@ -51,7 +51,7 @@ def test_only_changed_parts_of_a_row_are_written_again() -> None:
 
 
 def test_texts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_texts, "KEPT_MAX", 2)
+    monkeypatch.setattr(bodies, "KEPT_MAX", 2)
     index, texts = TopicIndex(), RowTexts()
     names = [f"persistent://public/default/{letter}" for letter in "abc"]
     index.catalog(dict.fromkeys(names, 0), [])

@@ -202,11 +202,18 @@ CHOICES = [
 ]
 
 
-@pytest.mark.parametrize("merge_share", [1, 50])
+@pytest.mark.parametrize(
+    ("single_max", "merge_share"),
+    [(100, 1), (0, 1), (0, 1_000)],
+    ids=["each topic by itself", "in one pass", "sorted again"],
+)
 @settings(max_examples=50)
 @given(steps=st.lists(STEP, max_size=40), looks=st.integers(2, 9))
-def test_the_index_equals_a_recomputation(merge_share: int, steps: list[Any], looks: int) -> None:
+def test_the_index_equals_a_recomputation(
+    single_max: int, merge_share: int, steps: list[Any], looks: int
+) -> None:
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(selection, "SINGLE_MAX", single_max)
         patched.setattr(selection, "MERGE_SHARE", merge_share)
         recompute(steps, looks)
 
