@@ -45,6 +45,7 @@ CODE = {
 }
 PAYLOAD = json.dumps({"id": 123456, "name": "x" * 40, "values": [1, 2, 3]}).encode()
 LATENCY_RATE, LATENCY_S = 1000, 8
+NOTHING = "nothing"
 PORTS = 3
 
 
@@ -144,6 +145,14 @@ def official(
             process.wait(10)
 
 
+@contextmanager
+def nothing(
+    folder: Path, url: str, details: FunctionDetails, package: Path, count: int
+) -> Iterator[list[int]]:
+    """Run no function."""
+    yield []
+
+
 SIDES = {"ours": ours, "apache": apache, "official": official}
 
 
@@ -170,7 +179,9 @@ class Bench:
         yield (
             inside,
             out,
-            lambda: SIDES[side](self.apache_folder, self.url, details, package, count),
+            lambda: (SIDES | {NOTHING: nothing})[side](
+                self.apache_folder, self.url, details, package, count
+            ),
         )
 
     def rate(self, side: str, kind: str, count: int, messages: int) -> tuple[float, float, float]:
@@ -197,16 +208,22 @@ class Bench:
             consumer.close()
         return (messages - 1) / (end - first), used / (messages - 1) * 1e6, first - begin
 
-    def latency(self, side: str) -> tuple[float, float]:
+    def latency(self, side: str) -> tuple[float, float, float]:
         """Return the median and the 99th percentile of milliseconds from publishing an input to its result, at
-        LATENCY_RATE a second."""
+        LATENCY_RATE a second, and CPU microseconds of the instance for each.
+
+        The side ``nothing`` has no function: its consumer is on the input.
+        """
         with self.function(side, "identity", 1) as (inside, out, started):
+            if side == NOTHING:
+                out = inside
             producer = self.client.create_producer(inside, batching_enabled=False)
-            producer.send(b"warm")
             consumer = self.client.subscribe(out, "bench")
+            producer.send(b"warm")
             times: list[float] = []
-            with started() as _:  # type: ignore[operator]
+            with started() as pids:  # type: ignore[operator]
                 consumer.receive(60_000)
+                cpu = cpu_s(pids)
                 total = LATENCY_RATE * LATENCY_S
 
                 def publish() -> None:
@@ -225,8 +242,9 @@ class Bench:
                     data = consumer.receive(60_000).data()
                     times.append((time.monotonic() - float(data[1:])) * 1000)
                 thread.join()
+                used = (cpu_s(pids) - cpu) / total * 1e6
             consumer.close()
-        return statistics.median(times), statistics.quantiles(times, n=100)[98]
+        return statistics.median(times), statistics.quantiles(times, n=100)[98], used
 
 
 def main() -> None:
@@ -238,8 +256,10 @@ def main() -> None:
     parser.add_argument("--instances", type=int, nargs="*", default=[1, 4])
     parser.add_argument("--kinds", nargs="*", default=list(CODE))
     parser.add_argument("--apache", type=Path)
+    parser.add_argument("--sides", nargs="*", help="of ours, official and apache")
     options = parser.parse_args()
     sides = ["ours", "official"] if options.apache is None else list(SIDES)
+    sides = options.sides or sides
     with (
         tempfile.TemporaryDirectory() as folder,
         running_instance(Path(folder) / "instance") as instance,
@@ -256,10 +276,11 @@ def main() -> None:
                             f"first result after {first_s:.2f} s",
                             flush=True,
                         )
-        for side in sides:
-            median, high = bench.latency(side)
+        for side in [NOTHING, *sides] * options.turns:
+            median, high, used = bench.latency(side)
             print(
-                f"latency at {LATENCY_RATE}/s {side:6}: p50 {median:.2f} ms, p99 {high:.2f} ms",
+                f"latency at {LATENCY_RATE}/s {side:8}: p50 {median:.2f} ms, p99 {high:.2f} ms, "
+                f"{used:.0f} us CPU each",
                 flush=True,
             )
         client.close()
