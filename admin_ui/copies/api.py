@@ -33,6 +33,7 @@ from gateway.http.auth.access import Need, authorize_needs
 from gateway.http.auth.payloads import check_payloads
 from gateway.http.bodies import json_answer
 from gateway.jobs.targets import stored_name
+from gateway.services.source import Ability
 
 COPY_PATH = (Parameter("copy_id", place="path"),)
 SCAN_TIMEOUT_S = 30.0
@@ -117,6 +118,7 @@ class TopicCopiesView(_CopiesView, PreviewedView):
 
     async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
         name, user = self.name(where), self.principal
+        self.cluster.require(Ability.PUBLISH)
         body = checked(shapes.CopyBody, request)
         moved = (str(name), body["subscription"]) if body.get("subscription") else None
         if body["preview"]:

@@ -14,7 +14,7 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.texts import readable
 from gateway.services import catalog
 from gateway.services.browsing.filters import MessageFilter
-from gateway.services.browsing.opening import BrowsedMessage, Kind, open_entry
+from gateway.services.browsing.opening import BrowsedMessage, Kind, notes_of, open_entry
 from gateway.services.browsing.scan import Direction, Place, ScanStart, scan
 from gateway.services.browsing.values import TopicValues
 from gateway.services.clock import now_ms
@@ -94,7 +94,8 @@ async def _message(engine: Engine, name: TopicName, position: str) -> BrowsedMes
     rows = answer["entries"]
     if not rows or tuple(rows[0][:2]) != (ledger, entry):
         raise NotFound(f"{name} has no entry {ledger}:{entry}; it may have been deleted")
-    opened = list(open_entry(ledger, entry, b64decode(rows[0][2])))
+    note = notes_of(answer).get((ledger, entry))
+    opened = list(open_entry(ledger, entry, b64decode(rows[0][2]), note))
     for message in opened:
         if message.batch_index == index or (index < 0 and message is opened[0]):
             return message

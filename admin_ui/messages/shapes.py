@@ -56,7 +56,10 @@ class MessageAnswer(s.Serializer[object]):
     batch = BatchPlace(allow_null=True)
     chunk = ChunkPlace(allow_null=True)
     compression = s.CharField()
-    entry_bytes = s.IntegerField(help_text="stored bytes of its entry")
+    entry_bytes = s.IntegerField(
+        allow_null=True,
+        help_text="stored bytes of its entry; null: Apache's REST does not state them",
+    )
     encryption_keys = s.ListField(child=s.CharField(), help_text="names")
     replicated_from = s.CharField(allow_null=True, help_text="cluster that it was published in")
     deliver_at = s.IntegerField(allow_null=True)
@@ -70,7 +73,7 @@ class MessagesAnswer(s.Serializer[object]):
     rows = MessageAnswer(many=True)
     scanned = s.IntegerField(help_text="messages that were looked at")
     entries = s.IntegerField()
-    bytes = s.IntegerField(help_text="stored bytes that were read")
+    bytes = s.IntegerField(help_text="bytes that were read")
     took_ms = s.IntegerField()
     stopped = s.ChoiceField(
         STOPPED, help_text="why it ended: all requested, the end of the topic, or a bound"

@@ -29,6 +29,7 @@ from gateway.http.refusal import refuse
 from gateway.http.socket_port import port_of
 from gateway.services.browsing.tailing import Tails, TailWatch
 from gateway.services.clock import now_ms
+from gateway.services.source import Ability
 
 RATE_DEFAULT = 20
 RATE_MAX = 100
@@ -60,6 +61,7 @@ class LiveTail(OpenSocket):
             params: Params = {name: values[-1] for name, values in given.items()}
             self.topic = TopicName.parse(params.get("topic", ""))
             self.cluster = clusters_of(self.scope).named(params.get("cluster", ""))
+            self.cluster.require(Ability.TAIL)
             await self.access.follow(self.cluster)
             await self._check()
             if not self.topic.persistent:

@@ -47,11 +47,16 @@ IDLE_S = 15.0
 """Time that an idle connection is kept, less than servers keep it, so that a request rarely meets its end."""
 
 
+Fields = tuple[tuple[bytes, bytes], ...]
+"""Header fields in their order; names are in lower case."""
+
+
 class Answer(NamedTuple):
-    """An answer with its complete body."""
+    """An answer with its complete body; ``fields`` are kept only on request."""
 
     status: int
     body: bytes
+    fields: Fields = ()
 
 
 Address = tuple[str, int, bool]
@@ -93,18 +98,25 @@ class HttpClient:
         self._heads: dict[tuple[str, str, tuple[tuple[str, str], ...]], _Head] = {}
 
     async def request(
-        self, method: str, url: str, *, headers: Sequence[tuple[str, str]] = (), body: bytes = b""
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Sequence[tuple[str, str]] = (),
+        body: bytes = b"",
+        with_fields: bool = False,
     ) -> Answer:
-        """Send a request and return its answer, whatever the status. Raises HttpError, ValueError for a bad URL.
+        """Send a request and return its answer, whatever the status; ``with_fields``: with its header fields.
 
-        A cancellation ends the connection; the request may have been served.
+        Raises HttpError, ValueError for a bad URL. A cancellation ends the connection; the request may have been
+        served.
         """
         head = self._cached_head(method, url, headers)
         try:
             async with asyncio.timeout(self._timeout_s), self._slots[head.address]:
                 idle = self._idle[head.address]
                 link = idle.popitem()[0] if idle else await self._open(head.address)
-                answer = await link.request(head, body)
+                answer = await link.request(head, body, with_fields)
                 if link.reusable and len(idle) < IDLE_MAX:
                     idle[link] = None
                 else:
@@ -214,6 +226,8 @@ class _Link(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._status = 0
+        self._with_fields = False
+        self._fields: Fields = ()
         self._body = bytearray()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -224,7 +238,7 @@ class _Link(asyncio.Protocol):
         established = transport is not None and not transport.is_closing()
         return established and self._pending is None
 
-    async def request(self, head: _Head, body: bytes) -> Answer:
+    async def request(self, head: _Head, body: bytes, with_fields: bool) -> Answer:
         """Send a request on the idle connection and return its answer. Raises AnswerLostError, UnusableAnswerError. A
         cancellation ends the connection."""
         self._stop_timer()
@@ -232,6 +246,7 @@ class _Link(asyncio.Protocol):
             raise AnswerLostError(f"{self._name} ended the connection")
         self._answer = asyncio.get_running_loop().create_future()
         self._pending = head, body
+        self._with_fields, self._fields = with_fields, ()
         self._transport.write(b"%bContent-Length: %d\r\n\r\n%b" % (head.data, len(body), body))
         try:
             return await self._answer
@@ -269,7 +284,9 @@ class _Link(asyncio.Protocol):
         self._on_lost(self)
 
     def _expects_plain(self) -> bool:
-        return self._pending is not None and self._pending[0].method in ("GET", "POST")
+        if self._with_fields or self._pending is None:  # a plain parse leaves the fields out
+            return False
+        return self._pending[0].method in ("GET", "POST")
 
     def _new_parser(self) -> h11.Connection:
         """Return an h11 connection in the state after it has sent the pending request."""
@@ -292,13 +309,15 @@ class _Link(asyncio.Protocol):
                 event = http.next_event()
                 if isinstance(event, h11.Response):
                     self._status = event.status_code
+                    if self._with_fields:
+                        self._fields = tuple(event.headers)
                 elif isinstance(event, h11.Data):
                     self._body += event.data
                     if len(self._body) > self._answer_bytes_max:
                         self._refuse(f"answer is larger than {self._answer_bytes_max} bytes")
                         return
                 elif isinstance(event, h11.EndOfMessage):
-                    answer = Answer(self._status, bytes(self._body))
+                    answer = Answer(self._status, bytes(self._body), self._fields)
                     self._body.clear()
                     reusable = http.states == _DONE and not any(http.trailing_data)
                     self._complete(answer, reusable=reusable)

@@ -155,9 +155,10 @@ class RpcClient:
 
     async def _post(self, url: str, body: bytes) -> tuple[int, bytes]:
         """Return the status and body of the answer. Raises the kinds of HttpError, ValueError for an invalid URL."""
-        return await self._http.request(
+        answer = await self._http.request(
             "POST", url, headers=[(TOKEN_HEADER, self._token)], body=body
         )
+        return answer.status, answer.body
 
 
 def _result(status: int, answer: dict[str, Any]) -> Any:

@@ -9,16 +9,25 @@ from gateway.apache.brokers import ApacheBrokers, Handlers
 from gateway.apache.changes import CHANGES, performer
 from gateway.apache.cursors import CURSORS
 from gateway.apache.inventory import Inventory
+from gateway.apache.messages import MESSAGES
 from gateway.apache.mirror import MirrorStore
 from gateway.apache.operations import READS
 from gateway.apache.policies import NAMESPACE
 from gateway.apache.rest import ApacheRest
+from gateway.apache.schemas import SCHEMA_CALLS
 from gateway.apache_settings import POLL_S, ApacheCluster
 from gateway.services.engine_link import PATIENCE_S, Engine, EngineLink
 from gateway.services.guarded_store import GuardedStore
 from gateway.services.source import ClusterSource, Pace
 
-HANDLERS: Handlers = {**READS, **CHANGES, **CURSORS, **NAMESPACE}
+HANDLERS: Handlers = {
+    **READS,
+    **MESSAGES,
+    **SCHEMA_CALLS,
+    **CHANGES,
+    **CURSORS,
+    **NAMESPACE,
+}
 COUNTED_MS = 60_000
 """Time between two counts of an Apache broker by default."""
 PACE = Pace(

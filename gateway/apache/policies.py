@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.admin.api.arguments import OnBundle
 from engine.admin.api.policies import NAMESPACE_POLICIES
+from engine.base.names import NamespaceName
 from engine.tenancy.namespaces import get_policies
 from engine.tenancy.policies.in_force import in_force, of_cluster
 from engine.tenancy.policies.policy import find
@@ -38,9 +39,14 @@ def policy_settings(runtime: Mapping[str, str]) -> PolicySettings:
 
 
 async def _namespace_policies(target: Target, args: OnBundle) -> Json:
+    return await namespace_policies_of(target, args.namespace)
+
+
+async def namespace_policies_of(target: Target, namespace: NamespaceName) -> Json:
+    """Return the policies in force in a namespace, with their levels and the brokers' defaults."""
     path = "/admin/v2/brokers/configuration/runtime"
     settings = policy_settings(await target.rest.get(path))
-    record = await get_policies(target.store, args.namespace)
+    record = await get_policies(target.store, namespace)
     stored = of_cluster(record, target.rest.cluster.own_name)
     defaults, effective = in_force(settings, {}, {}), in_force(settings, stored, {})
     return {

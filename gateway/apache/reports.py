@@ -8,15 +8,16 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
 from engine.admin.api.rows import RowsSince
 from engine.base.errors import MagnetarError, NotReady
 from engine.base.tasks import TaskScope
+from gateway.apache.ages import BacklogAges
 from gateway.apache.rest import ApacheRest
-from gateway.apache.rows import Seen, rows_of
+from gateway.apache.rows import BrokerRows, Seen, rows_of
 from gateway.apache_settings import POLL_S
 from gateway.services.clock import now_ms
 
@@ -37,13 +38,13 @@ class PolledRows:
 
     def __init__(self) -> None:
         self.revision = 0
-        self._rows: dict[str, list[Any]] = {}
+        self._rows: Mapping[str, list[Any]] = {}
         self._changed: dict[str, int] = {}
         self._gone: dict[str, int] = {}
         self._whole_from = 0
         """Requests after an earlier revision are answered with all rows."""
 
-    def replace(self, rows: dict[str, list[Any]]) -> None:
+    def replace(self, rows: Mapping[str, list[Any]]) -> None:
         """Have these rows, and no others, from now on."""
         self.revision += 1
         for name in self._rows.keys() - rows.keys():
@@ -90,6 +91,8 @@ class BrokerReports:
         """The broker had counted at this time at the latest, ms."""
         self._digest = b""
         self._seen: dict[tuple[str, str], Seen] = {}
+        self._rows = BrokerRows({}, {}, {}, {})
+        self._ages = BacklogAges(rest, url)
         self._incarnation = str(now_ms())
         self._news = asyncio.Event()
 
@@ -123,6 +126,13 @@ class BrokerReports:
         }
 
     async def _poll_repeatedly(self) -> None:
+        ages = self._tasks.spawn(f"ages {self._url}", self._ages.read_repeatedly())
+        try:
+            await self._poll_while_used()
+        finally:
+            ages.cancel()
+
+    async def _poll_while_used(self) -> None:
         while time.monotonic() - self._used_at < UNUSED_S:
             pause_s = POLL_S
             try:
@@ -150,12 +160,11 @@ class BrokerReports:
             self._counted = max(self._counted, at - counted_ms)
         else:
             self._counted = max(before, at - counted_ms)
-            rows = rows_of(json.loads(content), at, self._seen)
+            self._rows = rows = rows_of(json.loads(content), at, self._seen)
             self._seen, self._digest = rows.seen, digest
-            for feed, now in (
-                (self.topics, rows.topics),
-                (self.subscriptions, rows.subscriptions),
-                (self.links, rows.links),
-            ):
-                feed.replace(now)
+            self.links.replace(rows.links)
+            self._ages.follow(rows.topics)
+        topics, subscriptions = self._ages.added(self._rows.topics, self._rows.subscriptions)
+        self.topics.replace(topics)
+        self.subscriptions.replace(subscriptions)
         self._asked = at

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -21,7 +22,7 @@ from engine.base.errors import (
     Unsupported,
 )
 from engine.base.names import TopicName
-from engine.net.http_client import HttpClient, HttpError
+from engine.net.http_client import Answer, HttpClient, HttpError
 from engine.net.network import Network
 from engine.net.tls import TlsFileError
 from gateway.apache_settings import ApacheCluster
@@ -36,6 +37,9 @@ REDIRECTS_MAX = 3
 REDIRECTED = (302, 307)
 TOKEN_BYTES_MAX = 16_384
 REASON_MAX = 500
+_FAILURE = re.compile(
+    r"--- An unexpected error occurred in the server --- Message: (.*?) Stacktrace:"
+)
 
 _REFUSALS: dict[int, type[Refusal]] = {
     400: InvalidRequest,
@@ -88,6 +92,26 @@ class ApacheRest:
 
         A change that was not answered may have happened. It is never sent twice, except to where a broker redirects it.
         """
+        return (await self._answer(method, path, body, at, query)).body
+
+    async def send(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        """Send a change, or a request that is a POST, and return its decoded answer. Raises as ``call``."""
+        return self._decoded(await self.call(method, path, body, **query), path)
+
+    async def get_with_fields(self, path: str) -> Answer:
+        """Return the answer to a GET with its header fields. Raises as ``call``."""
+        return await self._answer("GET", path, None, "", {}, with_fields=True)
+
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        at: str,
+        query: dict[str, Any],
+        *,
+        with_fields: bool = False,
+    ) -> Answer:
         text = urlencode({name: _text(value) for name, value in query.items() if value is not None})
         url = f"{at or self.cluster.url}{path}{'?' if text else ''}{text}"
         data = b"" if body is None else json.dumps(body).encode()
@@ -98,7 +122,9 @@ class ApacheRest:
             self.requests += 1
             try:
                 request = [*headers, *self._credentials()]
-                answer = await self._client.request(method, url, headers=request, body=data)
+                answer = await self._client.request(
+                    method, url, headers=request, body=data, with_fields=with_fields
+                )
                 self.received_bytes += len(answer.body)
                 if answer.status not in REDIRECTED:
                     break
@@ -111,7 +137,7 @@ class ApacheRest:
             raise NotReady(f"{self._who(url)} redirects {method} {path} without an end")
         if answer.status >= 300:
             raise self._refusal(answer.status, answer.body, method, path)
-        return answer.body
+        return answer
 
     async def _location(
         self, method: str, url: str, headers: list[tuple[str, str]], data: bytes
@@ -172,6 +198,8 @@ def reason_of(content: bytes) -> str:
     if isinstance(body, dict):
         body = body.get("reason") or body.get("message") or ""
     text = " ".join(str(body or "").split())
+    if failure := _FAILURE.match(text):  # the rest is Java's stack trace
+        text = failure[1]
     return text[:REASON_MAX]
 
 

@@ -14,15 +14,14 @@ from types import MappingProxyType
 class Ability(StrEnum):
     """A feature of the console that not every source has."""
 
-    MESSAGES = "messages"
-    """Messages are browsed, filtered, followed and exported."""
+    TAIL = "tail"
+    """Messages are followed as they are published."""
     PUBLISH = "publish"
     CURSOR_PREVIEW = "cursor-preview"
     """Changes of cursors are previewed, made exactly as previewed, and undone."""
     POLICY_PREVIEW = "policy-preview"
     """The effect of a policy is previewed."""
     TOPIC_POLICIES = "topic-policies"
-    SCHEMAS = "schemas"
     TRACES = "traces"
     ANALYSES = "analyses"
     GRANTS = "grants"

@@ -5735,8 +5735,8 @@ export interface components {
             batch: components["schemas"]["BatchPlace"] | null;
             chunk: components["schemas"]["ChunkPlace"] | null;
             compression: string;
-            /** @description stored bytes of its entry */
-            entry_bytes: number;
+            /** @description stored bytes of its entry; null: Apache's REST does not state them */
+            entry_bytes: number | null;
             /** @description names */
             encryption_keys: string[];
             /** @description cluster that it was published in */
@@ -5796,7 +5796,7 @@ export interface components {
             /** @description messages that were looked at */
             scanned: number;
             entries: number;
-            /** @description stored bytes that were read */
+            /** @description bytes that were read */
             bytes: number;
             took_ms: number;
             /**

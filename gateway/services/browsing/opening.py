@@ -1,8 +1,9 @@
 """Unpacking of a stored entry into what a person browses: messages, and what is stored beside them. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any, NamedTuple
 
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import (
@@ -27,12 +28,20 @@ class Kind(StrEnum):
     DAMAGED = "damaged"
 
 
+class EntryNote(NamedTuple):
+    """Facts of an entry that was not read from storage: how it is stored, or why it cannot be read."""
+
+    compression: str
+    problem: str = ""
+
+
 @dataclass(slots=True)
 class BrowsedMessage:
     """A message or another kind of content at its position, with the metadata of its entry.
 
     ``batch_index`` is -1 in an entry that is not a batch. ``message`` is None in damaged entries and markers; its value
-    is the stored bytes where it is encrypted or a chunk. ``problem``: why the entry cannot be decoded.
+    is the stored bytes where it is encrypted or a chunk. ``problem``: why the entry cannot be decoded. ``entry_bytes``:
+    stored bytes of the entry, None where the source does not state them.
     """
 
     ledger_id: int
@@ -41,9 +50,11 @@ class BrowsedMessage:
     message: Message | None
     metadata: pb.MessageMetadata
     broker: pb.BrokerEntryMetadata | None
-    entry_bytes: int
+    entry_bytes: int | None
     batch_size: int = 1
     problem: str = ""
+    compression: str = ""
+    """How the entry is stored, where its metadata do not state it."""
     text: str | None = field(default=None, compare=False)
     """The value as text, once it was decoded for a filter."""
 
@@ -72,12 +83,30 @@ class BrowsedMessage:
 
     @property
     def codec(self) -> str:
-        return codec_name(self.metadata.compression)
+        return self.compression or codec_name(self.metadata.compression)
 
 
-def open_entry(ledger_id: int, entry_id: int, stored: bytes) -> Iterator[BrowsedMessage]:
-    """Yield what is in an entry, in order."""
-    size = len(stored)
+def notes_of(answer: Mapping[str, Any]) -> dict[tuple[int, int], EntryNote]:
+    """Return what an answer with entries notes of them, by ledger and entry; brokers of Magnetar note nothing."""
+    return {
+        (int(ledger), int(entry)): EntryNote(**note)
+        for at, note in (answer.get("notes") or {}).items()
+        for ledger, _, entry in (at.partition(":"),)
+    }
+
+
+def open_entry(
+    ledger_id: int, entry_id: int, stored: bytes, note: EntryNote | None = None
+) -> Iterator[BrowsedMessage]:
+    """Yield what is in an entry, in order. With a note ``stored`` is an entry as a REST interface states it."""
+    size = len(stored) if note is None else None
+    compression = "" if note is None else note.compression
+    if note is not None and note.problem:
+        unread = pb.MessageMetadata()
+        yield BrowsedMessage(
+            ledger_id, entry_id, Kind.DAMAGED, None, unread, None, size, problem=note.problem
+        )
+        return
     try:
         broker, metadata, packed = split_entry(stored)
     except BatchFormatError as error:
@@ -91,7 +120,7 @@ def open_entry(ledger_id: int, entry_id: int, stored: bytes) -> Iterator[Browsed
         kind: Kind, message: Message | None, count: int = 1, problem: str = ""
     ) -> BrowsedMessage:
         return BrowsedMessage(
-            ledger_id, entry_id, kind, message, metadata, broker, size, count, problem
+            ledger_id, entry_id, kind, message, metadata, broker, size, count, problem, compression
         )
 
     if metadata.marker_type:

@@ -10,7 +10,7 @@ import json
 import time
 from base64 import b64decode
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -34,7 +34,7 @@ from engine.base.errors import InvalidField, MagnetarError, NotFound
 from engine.base.names import TopicName
 from gateway.services import catalog
 from gateway.services.browsing.filters import MessageFilter
-from gateway.services.browsing.opening import BrowsedMessage, open_entry
+from gateway.services.browsing.opening import BrowsedMessage, EntryNote, notes_of, open_entry
 from gateway.services.browsing.parts import ANSWER_S, Part, Stopped, merged, names_of
 from gateway.services.browsing.values import TopicValues
 from gateway.services.engine_link import Engine
@@ -124,7 +124,7 @@ class _Part(Part[BrowsedMessage]):
             read_to = MessagePosition(*rows[-1][:2]) if rows else before
         stored = [(ledger, entry, b64decode(text)) for ledger, entry, text in answer["entries"]]
         # In threads: a page may have 40,000 messages, and other requests would wait for the loop.
-        opened = await asyncio.to_thread(self._opened, stored)
+        opened = await asyncio.to_thread(self._opened, stored, notes_of(answer))
         await reading.values.fetch(reading.engine, opened)
         matching = await asyncio.to_thread(
             lambda: [
@@ -140,10 +140,14 @@ class _Part(Part[BrowsedMessage]):
         self.entries += len(stored)
         self.read_bytes += sum(len(entry) for *_, entry in stored)
 
-    def _opened(self, stored: Sequence[tuple[int, int, bytes]]) -> list[BrowsedMessage]:
+    def _opened(
+        self,
+        stored: Sequence[tuple[int, int, bytes]],
+        notes: Mapping[tuple[int, int], EntryNote],
+    ) -> list[BrowsedMessage]:
         opened: list[BrowsedMessage] = []
         for ledger, entry, content in stored:
-            messages = list(open_entry(ledger, entry, content))
+            messages = list(open_entry(ledger, entry, content, notes.get((ledger, entry))))
             opened += messages if self.direction == "forward" else messages[::-1]
         if self.place is None:
             return opened

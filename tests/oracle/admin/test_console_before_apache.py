@@ -1,15 +1,19 @@
 """The console's gateway in front of Apache's broker: lists, pages and changes by its REST interface."""
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from admin_ui.messages import selectors
+from admin_ui.schemas import selectors as schema_selectors
 from engine.admin.api.arguments import OnTopic
 from engine.admin.api.cursors import MOVE_CURSOR, PREVIEW_CHANGE, MoveCursor, PreviewChange
 from engine.admin.api.rows import ROW_COLUMNS, TOPIC_ROWS, RowsSince
+from engine.admin.api.schemas import GivenSchema
 from engine.admin.api.topics import CREATE_TOPIC, DELETE_TOPIC, HOLDINGS, CreateTopic, DeleteTopic
 from engine.base.errors import Conflict
 from engine.base.names import NamespaceName, TopicName
@@ -18,6 +22,7 @@ from engine.tenancy.tenants import create_tenant, list_tenants
 from gateway.apache.connecting import apache_link
 from gateway.apache_settings import ApacheCluster
 from gateway.services import catalog
+from gateway.services.admin import schemas
 from gateway.services.engine_link import Engine, EngineLink
 from tests.oracle.conftest import Side
 
@@ -115,6 +120,73 @@ def test_a_deletion_is_refused_for_what_was_published_since(
     again = link.run(held)
     link.run(lambda engine: delete(engine, again))
     assert theirs.call("GET", f"/admin/v2/persistent/{NAMESPACE}/orders/stats")[0] == 404
+
+
+def test_messages_shown_are_those_that_were_published(
+    link: EngineLink, sides: tuple[Side, Side]
+) -> None:
+    import pulsar
+
+    theirs, _ = sides
+    path = f"/admin/v2/persistent/{NAMESPACE}/shown"
+    name = NAMESPACE.topic("shown")
+    assert theirs.put(path) == 204
+    assert theirs.put(f"{path}/subscription/keep", {"ledgerId": -1, "entryId": -1}) == 204
+    client = pulsar.Client(theirs.url)
+    single = client.create_producer(str(name), batching_enabled=False)
+    for number in range(10):
+        single.send(
+            b"single %d" % number, partition_key=f"k{number}", properties={"n": str(number)}
+        )
+    batch = client.create_producer(
+        str(name),
+        compression_type=pulsar.CompressionType.LZ4,
+        batching_max_publish_delay_ms=1_000,
+    )
+    for number in range(10):
+        batch.send_async(b"batched %d" % number, lambda *_: None, properties={"n": str(number)})
+    batch.flush()
+    reader = client.create_reader(str(name), pulsar.MessageId.earliest)
+    stored = []
+    while reader.has_message_available():
+        message = reader.read_next(10_000)
+        stored.append((message.data().decode(), message.partition_key(), message.properties()))
+    client.close()
+
+    def shown(start: str) -> list[Any]:
+        page = link.run(lambda engine: selectors.page(engine, name, {"start": start}))
+        assert page["stopped"] == "end"
+        return [(row["value"]["text"], row["key"] or "", row["properties"]) for row in page["rows"]]
+
+    assert len(stored) == 20
+    assert shown("earliest") == stored
+    assert shown("latest") == stored[::-1]
+    status, body = theirs.call("GET", f"{path}/subscriptions")
+    assert (status, json.loads(body)) == (200, ["keep"]), "nothing is created by reading"
+
+
+def test_schemas_are_shown_and_registered_behind_the_version_that_was_seen(
+    link: EngineLink, sides: tuple[Side, Side]
+) -> None:
+    name = NAMESPACE.topic("shown")
+    definition = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}
+    first = GivenSchema(name, "AVRO", json.dumps(definition))
+    assert link.run(lambda engine: schemas.register(engine, first, expected=-1)) == 0
+    added = {"name": "b", "type": ["null", "int"], "default": None}
+    definition["fields"].append(added)  # type: ignore[attr-defined]
+    second = GivenSchema(name, "AVRO", json.dumps(definition))
+    assert link.run(lambda engine: schemas.verdict(engine, second)).compatible
+    with pytest.raises(Conflict, match="newest version is 0, not -1"):
+        link.run(lambda engine: schemas.register(engine, second, expected=-1))
+    assert link.run(lambda engine: schemas.register(engine, second, expected=0)) == 1
+    bad = GivenSchema(name, "AVRO", json.dumps(definition).replace('"string"', '"int"'))
+    verdict = link.run(lambda engine: schemas.verdict(engine, bad))
+    assert not verdict.compatible
+    assert verdict.reason
+    versions = link.run(lambda engine: schema_selectors.versions(engine, name, {}))
+    assert [row["version"] for row in versions["versions"]] == [1, 0]
+    shown = link.run(lambda engine: schema_selectors.version(engine, name, "1"))
+    assert json.loads(shown["definition"]) == definition
 
 
 def test_lists_have_the_figures_of_the_broker(link: EngineLink) -> None:

@@ -2,13 +2,14 @@
 
 import json
 import threading
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ANSWERS = Path(__file__).parents[2] / "golden" / "apache" / "answers.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "apache"
 TOKEN = "token-of-the-console"
 BROKER = "127.0.0.1:17051"
 """The broker that was recorded."""
@@ -30,9 +31,15 @@ class RecordedApache(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers: dict[str, Any] = json.loads(ANSWERS.read_text())["answers"]
+        messages = json.loads((GOLDEN / "messages.json").read_text())
+        self.answers: dict[str, Any] = json.loads((GOLDEN / "answers.json").read_text())["answers"]
+        self.answers |= messages["answers"]
+        self.entries: dict[str, Any] = messages["entries"]
+        """Status, header fields and base64 body by the path of an entry."""
         self.refusals: dict[str, tuple[int, str]] = {}
         self.redirects: dict[str, str] = {}
+        self.changed: dict[str, Any] = {}
+        """Bodies that answer a change, by path."""
         self.reads: list[str] = []
         self.changes: list[Request] = []
 
@@ -63,8 +70,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "GET":
             given = json.loads(body) if body else None
             server.changes.append(Request(self.command, path, query, given))
+            if path in server.changed:
+                return self._send(200, server.changed[path])
             return self._send(204, None)
         server.reads.append(path)
+        if path in server.entries:
+            return self._send_entry(**server.entries[path])
         if path not in server.answers:
             return self._send(404, {"reason": "Not found"})
         return self._send(200, server.answers[path])
@@ -77,6 +88,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         if status != 204:
             self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _send_entry(self, status: int, headers: dict[str, str], body: str) -> None:
+        data = b64decode(body)
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 

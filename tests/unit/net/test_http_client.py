@@ -212,7 +212,8 @@ async def test_answers_come_in_any_of_the_protocols_forms(
     client: HttpClient, answers: list[bytes], body: bytes
 ) -> None:
     async with scripted(*answers) as address:
-        assert (await client.request("GET", address)) == (200, body)
+        answer = await client.request("GET", address)
+        assert (answer.status, answer.body) == (200, body)
 
 
 @pytest.mark.parametrize(
@@ -314,3 +315,15 @@ async def test_an_unread_streamed_answer_is_bounded_and_closing_it_ends_its_conn
     second.close()
     client.close()
     await until(lambda: open_connections(service) == 0)
+
+
+async def test_fields_of_an_answer_are_returned_on_request_and_by_every_connection(
+    client: HttpClient,
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nX-Where: K\xf6ln\r\n\r\na"
+    async with scripted(head) as address:
+        answer = await client.request("GET", address, with_fields=True)
+        assert (answer.status, answer.body) == (200, b"a")
+        assert dict(answer.fields)[b"x-where"] == "Köln".encode("latin-1")
+    async with scripted(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nX-Where: k\r\n\r\na") as address:
+        assert (await client.request("GET", address)).fields == ()

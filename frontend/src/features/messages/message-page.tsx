@@ -57,7 +57,7 @@ export function MessagePage() {
                 >
                   From here on
                 </Link>
-                {stored.kind === "message" && (
+                {stored.kind === "message" && !isApache && (
                   <Link
                     to="/c/$cluster/t/$tenant/$namespace/$topic/publish"
                     params={place}
@@ -116,7 +116,12 @@ function Facts({ message }: { message: Message }) {
       message.batch ? `${count(message.batch.index + 1)} of ${count(message.batch.size)}` : "not in a batch",
     ],
     ["Compression", message.compression.toLowerCase()],
-    ["Stored", `${bytes(message.entry_bytes)}${message.batch ? " with its batch" : ""}`],
+    [
+      "Stored",
+      message.entry_bytes === null
+        ? "not stated by Apache's REST interface"
+        : `${bytes(message.entry_bytes)}${message.batch ? " with its batch" : ""}`,
+    ],
     ["Schema version", message.value.schema_version === null ? "none" : count(message.value.schema_version)],
   ];
   if (message.number !== null) facts.push(["Number in the topic", message.number]);

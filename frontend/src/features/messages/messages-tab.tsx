@@ -5,6 +5,7 @@ import { type FormEvent, useState } from "react";
 import { asApiError } from "../../lib/errors";
 import { bytes, count, plural } from "../../lib/format";
 import { fromLocalInput, toLocalInput } from "../../lib/local-time";
+import { useIsApache, useLacks } from "../../shared/lacking/lacking";
 import { looks } from "../../shared/messages/looks";
 import { useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { topicSearchOf } from "../../shared/topic-link";
@@ -132,6 +133,8 @@ function PublishLink() {
 function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () => void }) {
   const id = useTopicId();
   const topic = useTopic(id).data;
+  const lacks = useLacks();
+  const isApache = useIsApache();
   const navigate = useNavigate({ from: "/c/$cluster/t/$tenant/$namespace/$topic/messages" });
   const [beginning, setBeginning] = useState<Beginning>(beginningOf(search));
   const subscriptions = topic?.subscriptions.map(({ name }) => name) ?? [];
@@ -156,12 +159,16 @@ function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () =
   return (
     <Panel
       title="Read messages"
-      note="No subscription is moved or created."
+      note={
+        isApache
+          ? "No subscription is moved or created. Apache's REST interface returns one entry for a request."
+          : "No subscription is moved or created."
+      }
       actions={
         <>
-          <CopyLink />
-          <TailLink />
-          <PublishLink />
+          {!lacks.publish && <CopyLink />}
+          {!lacks.tail && <TailLink />}
+          {!lacks.publish && <PublishLink />}
         </>
       }
     >

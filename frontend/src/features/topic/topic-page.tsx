@@ -121,20 +121,16 @@ function Tabs({ id, cluster, topic }: { id: TopicId; cluster: string; topic: Top
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/subscriptions" {...tab}>
         Subscriptions <span>{topic ? count(topic.subscriptions.length) : "…"}</span>
       </Link>
-      {!lacks.messages && (
-        <Link
-          to="/c/$cluster/t/$tenant/$namespace/$topic/messages"
-          {...tab}
-          {...(isOfMessages && tab.activeProps)}
-        >
-          Messages
-        </Link>
-      )}
-      {!lacks.schemas && (
-        <Link to="/c/$cluster/t/$tenant/$namespace/$topic/schema" {...tab}>
-          Schema
-        </Link>
-      )}
+      <Link
+        to="/c/$cluster/t/$tenant/$namespace/$topic/messages"
+        {...tab}
+        {...(isOfMessages && tab.activeProps)}
+      >
+        Messages
+      </Link>
+      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/schema" {...tab}>
+        Schema
+      </Link>
       {!lacks["topic-policies"] && (
         <Link to="/c/$cluster/t/$tenant/$namespace/$topic/policies" {...tab}>
           Policies

@@ -3,12 +3,11 @@ import { environmentQuery } from "../../api/environment";
 
 /** A feature that a cluster may not have: the gateway's `lacks` has the reason. */
 export type Ability =
-  | "messages"
+  | "tail"
   | "publish"
   | "cursor-preview"
   | "policy-preview"
   | "topic-policies"
-  | "schemas"
   | "traces"
   | "analyses"
   | "grants"
@@ -24,10 +23,8 @@ export type Ability =
 type Lacks = Readonly<Record<string, string>>;
 
 const TABS: Readonly<Record<string, Ability>> = {
-  messages: "messages",
-  tail: "messages",
+  tail: "tail",
   publish: "publish",
-  schema: "schemas",
   policies: "topic-policies",
   traces: "traces",
   access: "grants",

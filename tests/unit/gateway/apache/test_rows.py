@@ -7,9 +7,11 @@ import pytest
 
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from gateway.apache.rows import BrokerRows, rows_of
-from tests.support.net.recorded_apache import ANSWERS
+from tests.support.net.recorded_apache import GOLDEN
 
-STATS: dict[str, Any] = json.loads(ANSWERS.read_text())["answers"]["/admin/v2/broker-stats/topics"]
+STATS: dict[str, Any] = json.loads((GOLDEN / "answers.json").read_text())["answers"][
+    "/admin/v2/broker-stats/topics"
+]
 BEHIND = "persistent://acme/ns0/orders-0010"
 AT = 1_000_000
 
