@@ -129,6 +129,14 @@ class ClientConnection(Outlet, Protocol):
         """Answer the request when ``answer`` is done. ``again`` is sent after a refusal that can be retried."""
         ...
 
+    def awaits(self) -> None:
+        """Count a request as waiting, which ``answered`` answers later; without a task, for frequent requests."""
+        ...
+
+    def answered(self, reply: bytes) -> None:
+        """Answer a request that ``awaits`` has counted; ``reply`` is empty when it is answered otherwise or not."""
+        ...
+
 
 def next_addresses(client: Outlet, moved: Moved | None) -> tuple[str | None, str | None]:
     """Return the URL and the TLS URL for the close of a producer or consumer; None for what its client does not get."""

@@ -56,6 +56,7 @@ from engine.broker.topics.inactivity import Inactivity
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.topics.topic import Topic
+from engine.broker.topics.transactional.owned_ends import TopicEnds
 from engine.broker.transactions.buffer.snapshot_topics import SnapshotTopics
 from engine.broker.transactions.coordinator.coordinators import Coordinators
 from engine.broker.transactions.coordinator.participants import Participants
@@ -322,14 +323,17 @@ class Running:
             forget=self.tenancy.forget,
             loaded=loaded,
         )
-        self.coordinators = self._coordinate(base, record)
+        ends = TopicEnds(self.registry, loaded, owned)
+        self.coordinators = self._coordinate(base, record, ends)
         self.sessions = Sessions(
             *(self.context, self.registry, owned, namespaces, self.tenancy.rules),
             coordinators=self.coordinators,
         )
         self.shares = GroupShares(base.store, self.registry.groups, record.id, base.clock)
 
-    def _coordinate(self, base: BrokerResources, record: BrokerRecord) -> Coordinators | None:
+    def _coordinate(
+        self, base: BrokerResources, record: BrokerRecord, ends: TopicEnds
+    ) -> Coordinators | None:
         """Create the coordinators of transactions, where these are enabled."""
         if not base.transactions.transaction_coordinator_enabled:
             return None
@@ -359,8 +363,11 @@ class Running:
             ledger_config=base.ledger_config,
             context=self.context,
             participants=Participants(
-                client, settings.transaction_buffer_client_max_concurrent_requests
+                client,
+                settings.transaction_buffer_client_max_concurrent_requests,
+                ends,
             ),
+            owned=ends,
         )
 
     def _administer(self, base: BrokerResources, record: BrokerRecord, incarnation: str) -> None:

@@ -198,6 +198,17 @@ class Router:
         self._waiting.take(0)
         self._tasks.spawn("request", self._answer(answer, request_id, again))
 
+    def awaits(self) -> None:
+        """Count a request as waiting whose handler returned None, until ``answered``."""
+        self._waiting.take(0)
+
+    def answered(self, reply: bytes) -> None:
+        """Answer a request that was counted by ``awaits``. ``reply`` is empty when the client requested no answer, or
+        when ``answer_later`` gives it."""
+        self._waiting.give(0)
+        if reply:
+            self._connection.send(reply)
+
     async def _answer(self, answer: Awaitable[bytes], request_id: int, again: bytes) -> None:
         try:
             reply = await answer

@@ -158,6 +158,10 @@ class Client:
         """Reasons for which nothing is read from the client at present."""
         self.has_limited_reads = False
         self.answers: list[asyncio.Future[bytes]] = []
+        self.replies: list[bytes] = []
+        """Answers of requests without a task."""
+        self.awaited = 0
+        """Requests without a task that are not answered."""
         self.received: list[Position] = []
         self.counts: dict[Position, int] = {}
         self.fresh: list[Position] = []
@@ -203,6 +207,14 @@ class Client:
 
     def answer_later(self, answer: Awaitable[bytes], request_id: int, again: bytes = b"") -> None:
         self.answers.append(asyncio.ensure_future(answer))
+
+    def awaits(self) -> None:
+        self.awaited += 1
+
+    def answered(self, reply: bytes) -> None:
+        self.awaited -= 1
+        if reply:
+            self.replies.append(reply)
 
     def drop_consumer(self, consumer_id: int, moved: Moved | None = None) -> None:
         self.dropped.append(consumer_id)

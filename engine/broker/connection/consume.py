@@ -268,29 +268,41 @@ class ConsumeCommands:
             body.consumer_id, body.request_id, code=code, message=str(refusal)
         )
 
-    async def _ack_in_transaction(
+    def _ack_in_transaction(
         self, body: pb.CommandAck, consumer: Consumer, subscription: Subscription
-    ) -> bytes:
-        """Acknowledge in a transaction; return the answer, which is empty when the client requested none."""
+    ) -> Awaitable[bytes] | None:
+        """Acknowledge in a transaction; answered when that is durable, if the client requested an answer."""
         txn = TxnId(body.txnid_most_bits, body.txnid_least_bits)
         acks = [
             StatedAck(wire_position(at), list(at.ack_set) if any(at.ack_set) else (), at.batch_size)
             for at in body.message_id
         ]
-        code: int | None = None
-        text: str | None = None
+        cumulative = body.ack_type == pb.CommandAck.Cumulative
+        connection = self._connection
+
+        def report(error: BrokerError | None) -> None:
+            connection.answered(_ack_in_answer(body, txn, subscription, error))
+
+        connection.awaits()
         try:
-            cumulative = body.ack_type == pb.CommandAck.Cumulative
-            await subscription.acknowledge_in(txn, consumer, acks, cumulative=cumulative)
+            taken = subscription.acknowledge_in_soon(
+                txn, consumer, acks, cumulative=cumulative, outcome=report
+            )
         except BrokerError as error:
-            code, text = error.code, str(error)
-            if not body.HasField("request_id"):
-                log.info("acknowledgement refused subscription=%s: %s", subscription.name, error)
-        if not body.HasField("request_id"):
-            return b""
-        return commands.ack_response(
-            body.consumer_id, body.request_id, code=code, message=text, txn=txn
-        )
+            report(error)
+            return None
+        if taken:
+            return None
+        connection.answered(b"")
+
+        async def later() -> bytes:
+            try:
+                await subscription.acknowledge_in(txn, consumer, acks, cumulative=cumulative)
+            except BrokerError as error:
+                return _ack_in_answer(body, txn, subscription, error)
+            return _ack_in_answer(body, txn, subscription)
+
+        return later()
 
     def apply_ack(
         self, consumer: Consumer, subscription: Subscription, body: pb.CommandAck
@@ -537,6 +549,23 @@ def _last_message_id(
         partition=attached.topic.name.partition,
         batch_index=last[1],
         mark_delete=attached.subscription.cursor.mark_delete,
+    )
+
+
+def _ack_in_answer(
+    body: pb.CommandAck, txn: TxnId, subscription: Subscription, error: BrokerError | None = None
+) -> bytes:
+    """Return the answer to an acknowledgement in a transaction; empty when the client requested none."""
+    requested = body.HasField("request_id")
+    if error is None:
+        if not requested:
+            return b""
+        return commands.ack_response(body.consumer_id, body.request_id, txn=txn)
+    if not requested:
+        log.info("acknowledgement refused subscription=%s: %s", subscription.name, error)
+        return b""
+    return commands.ack_response(
+        body.consumer_id, body.request_id, code=error.code, message=str(error), txn=txn
     )
 
 

@@ -241,6 +241,14 @@ class Session(Connection):
         if self._live is not None:
             self._live.requests.answer_later(answer, request_id, again)
 
+    def awaits(self) -> None:
+        if self._live is not None:
+            self._live.requests.awaits()
+
+    def answered(self, reply: bytes) -> None:
+        if self._live is not None:
+            self._live.requests.answered(reply)
+
     def drop_consumer(self, consumer_id: int, moved: Moved | None = None) -> None:
         if self._live is not None:
             self._live.consume.drop(consumer_id, moved)

@@ -1,6 +1,7 @@
 """Commands of transactions: those of clients to a coordinator, and those of coordinators to a topic's broker (X10)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -18,14 +19,17 @@ from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from engine.broker.transactions.coordinator.coordinator import Coordinator
 from engine.broker.transactions.coordinator.coordinators import Coordinators
+from engine.broker.transactions.outcomes import Outcome, waited
 from engine.broker.transactions.txn_id import TxnId
-from engine.net.routing import Refuse, Route, Routes, refused
+from engine.net.routing import Answer, Refuse, Route, Routes, refused
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ServerError
 from engine.wire.states import CommandType
 from engine.wire.varints import INT64_MAX
 
+Step = Callable[[Coordinator, TxnId, Outcome], None]
+"""Starts a step of a transaction; raises BrokerError."""
 DISABLED = "Transactions are not enabled."
 
 
@@ -68,6 +72,7 @@ class TransactionCommands:
         self._context = context
         self._registry = registry
         self._coordinators = coordinators
+        self._owned = coordinators.owned
 
     # --- of clients -----------------------------------------------------------------------------
 
@@ -81,54 +86,94 @@ class TransactionCommands:
             )
         return commands.coordinator_connected(body.request_id)
 
-    async def begin(self, body: pb.CommandNewTxn) -> bytes:
-        """Handle NEW_TXN and return the answer."""
-        field, none = "newTxnResponse", (body.tc_id, 0)
+    def begin(self, body: pb.CommandNewTxn) -> Answer:
+        """Handle NEW_TXN."""
+        coordinator = self._coordinators.ready(body.tc_id)
+        if coordinator is None or not coordinator.can_begin:
+            return self._begin(body)
+        connection, request_id = self._connection, body.request_id
+
+        def report(error: BrokerError | None) -> None:
+            connection.answered(_begun(request_id, txn, error))
+
+        connection.awaits()
+        try:
+            txn = coordinator.begin_soon(body.txn_ttl_millis, self._role, report)
+        except BrokerError as error:
+            connection.answered(_begun(request_id, TxnId(body.tc_id, 0), error))
+        return None
+
+    async def _begin(self, body: pb.CommandNewTxn) -> bytes:
         try:
             coordinator = await self._coordinators.of(body.tc_id)
             txn = await coordinator.begin(body.txn_ttl_millis, self._role)
         except BrokerError as error:
-            return commands.transaction_answer(
-                field, body.request_id, none, code=error.code, message=str(error)
-            )
-        return commands.transaction_answer(field, body.request_id, txn)
+            return _begun(body.request_id, TxnId(body.tc_id, 0), error)
+        return _begun(body.request_id, txn)
 
-    async def add_partitions(self, body: pb.CommandAddPartitionToTxn) -> bytes:
-        """Handle ADD_PARTITION_TO_TXN and return the answer."""
+    def add_partitions(self, body: pb.CommandAddPartitionToTxn) -> Answer:
+        """Handle ADD_PARTITION_TO_TXN."""
 
-        async def add(coordinator: Coordinator, txn: TxnId) -> None:
-            await coordinator.add_partitions(txn, [topic.full for topic in _topics_of(body)])
+        def add(coordinator: Coordinator, txn: TxnId, outcome: Outcome) -> None:
+            topics = [topic.full for topic in _topics_of(body)]
+            coordinator.add_partitions_soon(txn, topics, outcome)
 
-        return await self._answer("addPartitionToTxnResponse", body, add)
+        return self._handle("addPartitionToTxnResponse", body, add)
 
-    async def add_subscriptions(self, body: pb.CommandAddSubscriptionToTxn) -> bytes:
-        """Handle ADD_SUBSCRIPTION_TO_TXN and return the answer."""
+    def add_subscriptions(self, body: pb.CommandAddSubscriptionToTxn) -> Answer:
+        """Handle ADD_SUBSCRIPTION_TO_TXN."""
 
-        async def add(coordinator: Coordinator, txn: TxnId) -> None:
+        def add(coordinator: Coordinator, txn: TxnId, outcome: Outcome) -> None:
             named = [(of.topic.full, of.name) for of in _subscriptions_of(body)]
-            await coordinator.add_subscriptions(txn, named)
+            coordinator.add_subscriptions_soon(txn, named, outcome)
 
-        return await self._answer("addSubscriptionToTxnResponse", body, add)
+        return self._handle("addSubscriptionToTxnResponse", body, add)
 
-    async def end(self, body: pb.CommandEndTxn) -> bytes:
-        """Handle END_TXN and return the answer, once the transaction is ended everywhere."""
+    def end(self, body: pb.CommandEndTxn) -> Answer:
+        """Handle END_TXN, which is answered once the transaction is ended everywhere."""
 
-        async def end(coordinator: Coordinator, txn: TxnId) -> None:
-            await coordinator.end(txn, commit=body.txn_action == pb.COMMIT)
+        def end(coordinator: Coordinator, txn: TxnId, outcome: Outcome) -> None:
+            coordinator.end_soon(txn, body.txn_action == pb.COMMIT, outcome)
 
-        return await self._answer("endTxnResponse", body, end)
+        return self._handle("endTxnResponse", body, end)
 
-    async def _answer(
-        self, field: str, body: Any, act: Callable[[Coordinator, TxnId], Awaitable[None]]
-    ) -> bytes:
-        """Act on a transaction of the client and return the answer."""
+    def _handle(self, field: str, body: Any, step: Step) -> Answer:
+        """Do a step of a transaction of the client."""
+        txn = _txn_of(body)
+        coordinator = self._coordinators.ready(txn.most)
+        if coordinator is None:
+            return self._step_later(field, body, step)
+        with self._reporting(field, body) as report:
+            owner = coordinator.owner(txn)
+            if owner is not None and owner != self._role:
+                self._connection.answered(b"")
+                return self._step_later(field, body, step)
+            step(coordinator, txn, report)
+        return None
+
+    async def _step_later(self, field: str, body: Any, step: Step) -> bytes:
+        """Do a step once its coordinator is open and the client is known to be permitted."""
 
         async def of_client(txn: TxnId) -> None:
             coordinator = await self._coordinators.of(txn.most)
             await self._check_owner(coordinator.owner(txn))
-            await act(coordinator, txn)
+            await waited(partial(step, coordinator, txn))
 
         return await _answered(field, body, of_client)
+
+    @contextmanager
+    def _reporting(self, field: str, body: Any) -> Iterator[Outcome]:
+        """Yield the outcome that answers a request, also when the block raises a BrokerError."""
+        connection, request_id, txn = self._connection, body.request_id, _txn_of(body)
+
+        def report(error: BrokerError | None) -> None:
+            connection.answered(_answer(field, request_id, txn, error))
+
+        connection.awaits()
+        try:
+            yield report
+        except BrokerError as error:
+            report(error)
 
     @property
     def _role(self) -> str | None:
@@ -147,11 +192,27 @@ class TransactionCommands:
 
     # --- of coordinators ------------------------------------------------------------------------
 
-    async def end_on_partition(self, body: pb.CommandEndTxnOnPartition) -> bytes:
-        """Handle END_TXN_ON_PARTITION and return the answer."""
+    def end_on_partition(self, body: pb.CommandEndTxnOnPartition) -> Answer:
+        """Handle END_TXN_ON_PARTITION."""
+        field = "endTxnOnPartitionResponse"
+        with self._reporting(field, body) as report:
+            taken = self._owned.on_topic(
+                _txn_of(body),
+                body.topic,
+                commit=body.txn_action == pb.COMMIT,
+                low_water_mark=_low_water_mark(body),
+                outcome=report,
+            )
+            if not taken:
+                self._connection.answered(b"")
+                return self._end_on_partition(field, body)
+        return None
 
+    async def _end_on_partition(self, field: str, body: pb.CommandEndTxnOnPartition) -> bytes:
         async def end(txn: TxnId) -> None:
             topic = await self._topic(body.topic)
+            if topic is not None:
+                self._check_owned(topic)
             buffer = topic.transactions if topic is not None else None
             if buffer is not None:
                 await buffer.end(
@@ -160,13 +221,30 @@ class TransactionCommands:
                     low_water_mark=_low_water_mark(body),
                 )
 
-        return await _answered("endTxnOnPartitionResponse", body, end)
+        return await _answered(field, body, end)
 
-    async def end_on_subscription(self, body: pb.CommandEndTxnOnSubscription) -> bytes:
-        """Handle END_TXN_ON_SUBSCRIPTION and return the answer."""
+    def end_on_subscription(self, body: pb.CommandEndTxnOnSubscription) -> Answer:
+        """Handle END_TXN_ON_SUBSCRIPTION."""
+        field = "endTxnOnSubscriptionResponse"
+        with self._reporting(field, body) as report:
+            taken = self._owned.on_subscription(
+                _txn_of(body),
+                body.subscription.topic,
+                body.subscription.subscription,
+                commit=body.txn_action == pb.COMMIT,
+                low_water_mark=_low_water_mark(body),
+                outcome=report,
+            )
+            if not taken:
+                self._connection.answered(b"")
+                return self._end_on_subscription(field, body)
+        return None
 
+    async def _end_on_subscription(self, field: str, body: pb.CommandEndTxnOnSubscription) -> bytes:
         async def end(txn: TxnId) -> None:
             topic = await self._topic(body.subscription.topic)
+            if topic is not None:
+                self._check_owned(topic)
             name = body.subscription.subscription
             # A subscription that cannot be read now may have acknowledgements of the transaction.
             if topic is not None and name in topic.subscriptions.unread:
@@ -180,7 +258,13 @@ class TransactionCommands:
                     low_water_mark=_low_water_mark(body),
                 )
 
-        return await _answered("endTxnOnSubscriptionResponse", body, end)
+        return await _answered(field, body, end)
+
+    def _check_owned(self, topic: Topic) -> None:
+        """Raise ServiceNotReady when another broker may have the topic meanwhile: what this one does not know of could
+        be there."""
+        if not self._owned.owns(topic.name.full):
+            raise ServiceNotReady(f"Topic {topic.name} is being unloaded")
 
     async def _topic(self, name: str) -> Topic | None:
         """Return the topic, which is loaded when it is not; None when it does not exist, so that nothing of a
@@ -194,12 +278,21 @@ class TransactionCommands:
 async def _answered(field: str, body: Any, act: Callable[[TxnId], Awaitable[None]]) -> bytes:
     """Act on the transaction that the request names, and return the answer."""
     txn = _txn_of(body)
-    answer = partial(commands.transaction_answer, field, body.request_id, txn)
     try:
         await act(txn)
     except BrokerError as error:
-        return answer(code=error.code, message=str(error))
-    return answer()
+        return _answer(field, body.request_id, txn, error)
+    return _answer(field, body.request_id, txn)
+
+
+def _answer(field: str, request_id: int, txn: TxnId, error: BrokerError | None = None) -> bytes:
+    """Return the answer to a request about a transaction."""
+    if error is None:
+        return commands.transaction_answer(field, request_id, txn)
+    return commands.transaction_answer(field, request_id, txn, code=error.code, message=str(error))
+
+
+_begun = partial(_answer, "newTxnResponse")
 
 
 def _refusal(field: str) -> Refuse:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from engine.base.ids import Position
+from engine.broker.transactions.outcomes import Outcome
 from engine.broker.transactions.txn_id import TxnId
 
 
@@ -27,6 +28,11 @@ class TransactionBuffer(Protocol):
         ``low_water_mark``: all transactions of its coordinator up to this one have ended; -1 when none is known to
         have.
         """
+        ...
+
+    def end_soon(self, txn: TxnId, *, commit: bool, low_water_mark: int, outcome: Outcome) -> bool:
+        """End as ``end`` and report the outcome, maybe within the call. Return False, and do nothing, when that has
+        to wait for something else first."""
         ...
 
     @property
@@ -69,8 +75,18 @@ class TransactionAcks(Protocol):
         """Acknowledge entries when the transaction commits; durable on return. Raises TransactionConflict."""
         ...
 
+    def acknowledge_soon(
+        self, txn: TxnId, acks: Sequence[StatedAck], *, cumulative: bool, outcome: Outcome
+    ) -> bool:
+        """Acknowledge as ``acknowledge``; see ``TransactionBuffer.end_soon``."""
+        ...
+
     async def end(self, txn: TxnId, *, commit: bool, low_water_mark: int) -> None:
         """Apply or discard the transaction's acknowledgements; see ``TransactionBuffer.end``."""
+        ...
+
+    def end_soon(self, txn: TxnId, *, commit: bool, low_water_mark: int, outcome: Outcome) -> bool:
+        """End as ``end``; see ``TransactionBuffer.end_soon``."""
         ...
 
     def stats(self, *, low_water_marks: bool) -> dict[str, Any]:
@@ -87,4 +103,36 @@ class TransactionAcks(Protocol):
 
     def position_state(self, position: Position, batch_index: int | None) -> str:
         """Return the state in the answer of ``positionStatsInPendingAck``."""
+        ...
+
+
+class OwnedEnds(Protocol):
+    """Ends of transactions on topics and subscriptions that this broker serves.
+
+    The methods that end return False, and do nothing, when the topic is not served here now or something has to be
+    awaited first: the end is then requested of whichever broker serves the topic. They raise BrokerError.
+    """
+
+    def owns(self, topic: str) -> bool:
+        """Return whether the topic is served here and no other broker can serve it at this moment, so that what it does
+        not know of does not exist. ``topic``: its full name."""
+        ...
+
+    def on_topic(
+        self, txn: TxnId, topic: str, *, commit: bool, low_water_mark: int, outcome: Outcome
+    ) -> bool:
+        """End as ``TransactionBuffer.end_soon``. ``topic``: its full name."""
+        ...
+
+    def on_subscription(
+        self,
+        txn: TxnId,
+        topic: str,
+        subscription: str,
+        *,
+        commit: bool,
+        low_water_mark: int,
+        outcome: Outcome,
+    ) -> bool:
+        """End as ``TransactionAcks.end_soon``."""
         ...

@@ -2,19 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from engine.base.slices import Slice
+from engine.base.ids import Position
 from engine.broker.settings import BatchedWrites
+from engine.broker.transactions.entry_runs import EntryRuns
 from engine.broker.transactions.log_batches import batch_of
 from engine.broker.transactions.ports import LogPlace
-from engine.managed.writing.appends import AppendSink
-
-
-class RecordLog(Protocol):
-    """Part of ``ManagedLedger``, which documents it."""
-
-    def append(self, run: Slice, sink: AppendSink, /) -> None: ...
+from engine.managed.writing.appends import Appendable
 
 
 class RecordOutcome(NamedTuple):
@@ -25,31 +20,45 @@ class RecordOutcome(NamedTuple):
     failed: Callable[[Exception], None]
 
 
-class _Entry:
-    """The append of an entry. An ``AppendSink``."""
+class _Record:
+    """The entry of one record. An ``EntryReceiver``."""
+
+    __slots__ = ("_receiver", "failed")
+
+    def __init__(self, receiver: RecordOutcome) -> None:
+        self._receiver = receiver
+        self.failed = receiver.failed
+
+    def stored(self, position: Position) -> None:
+        self._receiver.stored(LogPlace(position))
+
+
+class _Records:
+    """The entry of several records. An ``EntryReceiver``."""
 
     __slots__ = ("_receivers",)
 
     def __init__(self, receivers: list[RecordOutcome]) -> None:
         self._receivers = receivers
 
-    def appended(self, run: Slice, start: int, stop: int) -> None:
-        position, count = run.position(0), len(self._receivers)
+    def stored(self, position: Position) -> None:
+        count = len(self._receivers)
         for member, receiver in enumerate(self._receivers):
             receiver.stored(LogPlace(position, member, count))
 
-    def append_failed(self, run: Slice, start: int, error: Exception) -> None:
+    def failed(self, error: Exception) -> None:
         for receiver in self._receivers:
             receiver.failed(error)
 
 
 class RecordWriter:
-    """Records are stored in the order of ``append``. ``batched``: they wait for others up to its limits."""
+    """Records are stored in the order of ``append``. ``batched``: they wait for others up to its limits, and share an
+    entry. Created inside a running loop."""
 
-    __slots__ = ("_bytes", "_log", "_receivers", "_records", "_timer", "batched")
+    __slots__ = ("_bytes", "_entries", "_receivers", "_records", "_timer", "batched")
 
-    def __init__(self, log: RecordLog, batched: BatchedWrites | None) -> None:
-        self._log = log
+    def __init__(self, log: Appendable, batched: BatchedWrites | None) -> None:
+        self._entries = EntryRuns(log)
         self.batched = batched
         self._records: list[bytes] = []
         self._receivers: list[RecordOutcome] = []
@@ -57,24 +66,29 @@ class RecordWriter:
         self._timer: asyncio.TimerHandle | None = None
 
     def append(self, record: bytes, written: RecordOutcome) -> None:
-        """Append a record, at once or with those that follow within the delay."""
+        """Append a record at the end of this turn of the loop, or with those that follow within the delay."""
         limits = self.batched
         if limits is None:
-            self._store(record, [written])
+            self._entries.append(record, _Record(written))
             return
         if self._bytes + len(record) > limits.bytes_max:
-            self.flush()
+            self._close_batch()
         self._records.append(record)
         self._receivers.append(written)
         self._bytes += len(record)
         if len(self._records) >= limits.records_max or self._bytes >= limits.bytes_max:
-            self.flush()
+            self._close_batch()
         elif self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(limits.delay_max_ms / 1000, self.flush)
+            self._timer = loop.call_later(limits.delay_max_ms / 1000, self._close_batch)
 
     def flush(self) -> None:
         """Append what waits, now."""
+        self._close_batch()
+        self._entries.flush()
+
+    def _close_batch(self) -> None:
+        """Append the records that wait for others, at the end of this turn of the loop."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -82,8 +96,8 @@ class RecordWriter:
             return
         records, receivers = self._records, self._receivers
         self._records, self._receivers, self._bytes = [], [], 0
-        # A single record is stored as without batches: readers distinguish the forms.
-        self._store(records[0] if len(records) == 1 else batch_of(records), receivers)
-
-    def _store(self, entry: bytes, receivers: list[RecordOutcome]) -> None:
-        self._log.append(Slice(entry, [0, len(entry)], len(entry)), _Entry(receivers))
+        if len(records) == 1:
+            # Stored as without batches: readers distinguish the forms.
+            self._entries.append(records[0], _Record(receivers[0]))
+        else:
+            self._entries.append(batch_of(records), _Records(receivers))

@@ -17,6 +17,7 @@ from engine.broker.transactions.coordinator.transaction_table import (
     ClientTransaction,
     TransactionTable,
 )
+from engine.broker.transactions.outcomes import Outcome
 from engine.broker.transactions.pending.pending_ack_handle import PendingAckHandle
 from engine.broker.transactions.pending.pending_log import PendingLog
 from engine.broker.transactions.pending.pending_state import TxnAcks
@@ -26,12 +27,18 @@ from tests.sim.plants.planting import Patches
 
 def markers_precede_the_decision() -> Patches:
     """End a transaction on its topics before the decision is durable."""
-    real = Coordinator._continue
+    real = Coordinator._decide
 
-    def continuing(self: Coordinator, txn: ClientTransaction, decided: Any = None) -> None:
-        real(self, txn)
+    def decide(self: Coordinator, txn: ClientTransaction, *, commit: bool) -> None:
+        decided = self._decided
+        try:
+            self._decided = lambda *_: None  # type: ignore[method-assign]
+            real(self, txn, commit=commit)
+        finally:
+            self._decided = decided  # type: ignore[method-assign]
+        decided(txn)
 
-    return [(Coordinator, "_continue", continuing)]
+    return [(Coordinator, "_decide", decide)]
 
 
 def time_out_races_the_commit() -> Patches:
@@ -72,18 +79,19 @@ def decided_ends_are_not_continued() -> Patches:
     real = Coordinator.recover
 
     async def recover(self: Coordinator) -> None:
-        ending = self._continue
+        decided = self._decided
         try:
-            self._continue = lambda *_: None  # type: ignore[method-assign]
+            self._decided = lambda *_: None  # type: ignore[method-assign]
             await real(self)
         finally:
-            self._continue = ending  # type: ignore[method-assign]
+            self._decided = decided  # type: ignore[method-assign]
 
     return [(Coordinator, "recover", recover)]
 
 
 def failed_request_counts_as_an_end() -> Patches:
     """Request the end of a transaction once of each topic and subscription."""
+    real = Participants._ended_here
 
     async def end(self: Participants, txn: TxnId, topic: str, frame: Any, commit: bool) -> None:
         try:
@@ -91,7 +99,12 @@ def failed_request_counts_as_an_end() -> Patches:
         except MagnetarError:
             return
 
-    return [(Participants, "_end", end)]
+    def ended_here(
+        self: Participants, end: Any, participant: Any, began_s: float, error: Any
+    ) -> None:
+        real(self, end, participant, began_s, None)
+
+    return [(Participants, "_end", end), (Participants, "_ended_here", ended_here)]
 
 
 def open_transactions_are_read() -> Patches:
@@ -180,18 +193,19 @@ def aborted_acknowledgements_stay() -> Patches:
 
 def commits_are_not_in_the_log_of_acknowledgements() -> Patches:
     """Apply a commit in memory alone."""
-    real = PendingAckHandle._end
+    real = PendingAckHandle._end_one
 
-    async def end(self: PendingAckHandle, txn: TxnId, commit: bool) -> None:
+    def end(self: PendingAckHandle, txn: TxnId, commit: bool, outcome: Outcome) -> None:
         held = self._state.transactions.get(txn)
         if held is None or not commit:
-            await real(self, txn, commit)
+            real(self, txn, commit, outcome)
             return
         self._host.commit(held)
         self._state.remove(txn)
         self._note_end(txn)
+        outcome(None)
 
-    return [(PendingAckHandle, "_end", end)]
+    return [(PendingAckHandle, "_end_one", end)]
 
 
 def records_go_before_the_cursor_is_stored() -> Patches:

@@ -39,12 +39,12 @@ class MemoryLedger:
         if self.ended or self.fails == "lost":
             sink.append_failed(run, 0, AppendFailedError("the log ended"))
             return
-        (position,) = self._shelf.append([run.entry(0)], [1])
-        run.ledger_id, run.first = position
+        positions = self._shelf.append([run.entry(i) for i in range(run.count)], [1] * run.count)
+        run.ledger_id, run.first = positions[0]
         if self.fails:
             sink.append_failed(run, 0, AppendFailedError("outcome unknown"))
         else:
-            sink.appended(run, 0, 1)
+            sink.appended(run, 0, run.count)
 
     async def open_cursor(self, name: str, initial: object) -> Cursor:
         await asyncio.sleep(READ_S)

@@ -29,6 +29,7 @@ from engine.broker.topics.subscriptions.subscription_dispatch import (
     DispatchHost,
     SubscriptionDispatch,
 )
+from engine.broker.transactions.outcomes import Outcome
 from engine.broker.transactions.pending.pending_ack_handle import PendingAckHandle
 from engine.broker.transactions.ports import StatedAck
 from engine.broker.transactions.txn_id import TxnId
@@ -377,11 +378,45 @@ class Subscription:
 
         Raises as ``PendingAckHandle.acknowledge``.
         """
+        pending = self._pending_for(cumulative)
+        if pending is not None:
+            await pending.acknowledge(txn, acks, cumulative=cumulative)
+            self._acknowledged_in(consumer, acks, cumulative)
+
+    def acknowledge_in_soon(
+        self,
+        txn: TxnId,
+        consumer: Consumer,
+        acks: Sequence[StatedAck],
+        *,
+        cumulative: bool,
+        outcome: Outcome,
+    ) -> bool:
+        """Acknowledge as ``acknowledge_in``; see ``TransactionAcks.acknowledge_soon``."""
+        pending = self._pending_for(cumulative)
+        if pending is None:
+            outcome(None)
+            return True
+
+        def report(error: BrokerError | None) -> None:
+            if error is None:
+                self._acknowledged_in(consumer, acks, cumulative)
+            outcome(error)
+
+        return pending.acknowledge_soon(txn, acks, cumulative=cumulative, outcome=report)
+
+    def _pending_for(self, cumulative: bool) -> PendingAckHandle | None:
+        """Return what takes acknowledgements of transactions; None when these are ignored as ``acknowledge_cumulative``
+        ignores them. Raises NotAllowed."""
         if self.pending_acks is None:
             raise NotAllowed("Transactions are not enabled.")
-        if cumulative and not (self.dispatch.kind is not None and self.dispatch.kind.ordered):
-            return
-        await self.pending_acks.acknowledge(txn, acks, cumulative=cumulative)
+        ignored = cumulative and not (self.dispatch.kind is not None and self.dispatch.kind.ordered)
+        return None if ignored else self.pending_acks
+
+    def _acknowledged_in(
+        self, consumer: Consumer, acks: Sequence[StatedAck], cumulative: bool
+    ) -> None:
+        """Take entries from their consumers that a transaction has acknowledged."""
         dispatch = self.dispatch
         if dispatch.dispatcher is None:
             return  # the cursor was moved meanwhile

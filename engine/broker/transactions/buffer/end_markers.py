@@ -6,7 +6,6 @@ A marker is an entry without a payload behind the transaction's messages. Its ty
 from struct import Struct
 
 from engine.base.crc32c import crc32c
-from engine.base.slices import Slice
 from engine.broker.transactions.txn_id import TxnId
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.kernels import CHECKSUM_MAGIC
@@ -18,7 +17,7 @@ _PRODUCER = "pulsar.txn.marker"
 _MAGIC, _SIZE = Struct(">HI"), Struct(">I")
 
 
-def marker(txn: TxnId, *, commit: bool, now_ms: int) -> Slice:
+def marker(txn: TxnId, *, commit: bool, now_ms: int) -> bytes:
     """Return the entry that ends a transaction."""
     metadata = pb.MessageMetadata(
         producer_name=_PRODUCER,
@@ -29,5 +28,4 @@ def marker(txn: TxnId, *, commit: bool, now_ms: int) -> Slice:
         txnid_least_bits=txn.least,
     ).SerializeToString()
     body = _SIZE.pack(len(metadata)) + metadata
-    entry = _MAGIC.pack(CHECKSUM_MAGIC, crc32c(body)) + body
-    return Slice(entry, [0, len(entry)], len(entry))
+    return _MAGIC.pack(CHECKSUM_MAGIC, crc32c(body)) + body

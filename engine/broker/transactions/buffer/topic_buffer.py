@@ -11,6 +11,7 @@ without a snapshot has no transactions.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from engine.base.backoff import Backoff
@@ -20,11 +21,13 @@ from engine.base.names import TopicName
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
-from engine.broker.errors import ServiceNotReady
+from engine.broker.errors import BrokerError, ServiceNotReady
 from engine.broker.transactions.buffer.end_markers import marker
 from engine.broker.transactions.buffer.open_transactions import OpenTransactions
 from engine.broker.transactions.buffer.snapshots import BufferSnapshot
 from engine.broker.transactions.buffer.topic_snapshots import TopicSnapshots
+from engine.broker.transactions.entry_runs import EntryRuns
+from engine.broker.transactions.outcomes import Outcome, waited
 from engine.broker.transactions.ports import TransactionCounts
 from engine.broker.transactions.txn_id import TxnId
 from engine.managed.writing.appends import Appendable
@@ -77,25 +80,29 @@ class BufferHost(Protocol):
 
 
 class _Marker:
-    """The append of one marker. An ``AppendSink``."""
+    """A marker that is being stored, and the outcomes that wait for it. An ``EntryReceiver``."""
 
-    __slots__ = ("_stored", "_txn", "commit", "outcome")
+    __slots__ = ("_ended", "commit", "outcomes", "txn")
 
     def __init__(
-        self, txn: TxnId, *, commit: bool, stored: Callable[[TxnId, Position, bool], None]
+        self, txn: TxnId, *, commit: bool, ended: Callable[["_Marker", Position | None], None]
     ) -> None:
-        self._txn = txn
+        """``ended`` is called with the marker's position, or None when it may not be stored."""
+        self.txn = txn
         self.commit = commit
-        self._stored = stored
-        self.outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.outcomes: list[Outcome] = []
+        self._ended = ended
 
-    def appended(self, run: Slice, start: int, stop: int) -> None:
-        self._stored(self._txn, run.position(0), self.commit)
-        self.outcome.set_result(None)
+    def stored(self, position: Position) -> None:
+        self._ended(self, position)
 
-    def append_failed(self, run: Slice, start: int, error: Exception) -> None:
-        self.outcome.set_exception(ServiceNotReady(f"The marker may not be stored: {error}"))
-        self.outcome.exception()  # its caller may have been cancelled
+    def failed(self, error: Exception) -> None:
+        self._ended(self, None)
+        self.settle(ServiceNotReady(f"The marker may not be stored: {error}"))
+
+    def settle(self, error: BrokerError | None) -> None:
+        for outcome in self.outcomes:
+            outcome(error)
 
 
 class TopicBuffer:
@@ -109,6 +116,8 @@ class TopicBuffer:
         "_is_held",
         "_limit",
         "_log",
+        "_marked_now",
+        "_markers",
         "_recovered",
         "_recovery_ms",
         "_snapshot_ms",
@@ -130,6 +139,9 @@ class TopicBuffer:
         self._is_held = False
         self._ending: dict[TxnId, _Marker] = {}
         """Markers that are being stored."""
+        self._markers = EntryRuns(topic_log, self._markers_reported)
+        self._marked_now: list[_Marker] = []
+        """Markers that became durable, whose outcomes are not reported yet."""
         self._recovered: asyncio.Event | None = None
         """Set when the transactions are restored; None where nothing had to be."""
         self._recovery_ms = (0, 0)
@@ -235,43 +247,70 @@ class TopicBuffer:
         if self._first_snapshot is not None:
             # Messages that wait for it are appended before the marker.
             await asyncio.wait([self._first_snapshot], timeout=READY_WAIT_S)
-        await self._end(txn, commit=commit)
-        self.transactions.raise_mark(txn.most, low_water_mark)
-        due = self.transactions.lost is not None and self._sweeping is None
-        if due and not self._host.scope.closed:
-            self._sweeping = self._host.scope.spawn("lost ends", self._sweep())
+        await waited(partial(self._end, txn, commit, low_water_mark))
 
-    async def _end(self, txn: TxnId, *, commit: bool) -> None:
+    def end_soon(self, txn: TxnId, *, commit: bool, low_water_mark: int, outcome: Outcome) -> bool:
+        """End as ``TransactionBuffer.end_soon``."""
+        if not self.restored or not (self._first_snapshot is None or self._first_snapshot.done()):
+            return False
+        self._end(txn, commit, low_water_mark, outcome)
+        return True
+
+    def _end(self, txn: TxnId, commit: bool, low_water_mark: int, outcome: Outcome) -> None:
+        self._mark(txn, commit, partial(self._over, txn.most, low_water_mark, outcome))
+
+    def _mark(self, txn: TxnId, commit: bool, outcome: Outcome) -> None:
+        """Append the marker of a transaction, unless that is under way or there is nothing to end. Raises
+        InvalidTxnStatus, ServiceNotReady."""
         present = self._ending.get(txn)
-        if present is None or present.outcome.done():
+        if present is None:
             self.transactions.check_same(txn, commit=commit)
             self.transactions.ending(txn, commit=commit)
             # Without an entry here, or after an earlier marker, there is nothing to end (X3).
             if txn not in self.transactions.ongoing:
+                outcome(None)
                 return
-            present = self._ending[txn] = _Marker(txn, commit=commit, stored=self._marked)
-            run = marker(txn, commit=commit, now_ms=self._host.context.clock.wall_ms())
-            self._log.append(run, present)
-        elif present.commit is not commit:
+            present = self._ending[txn] = _Marker(txn, commit=commit, ended=self._marked)
+            present.outcomes.append(outcome)
+            now_ms = self._host.context.clock.wall_ms()
+            self._markers.append(marker(txn, commit=commit, now_ms=now_ms), present)
+        elif present.commit is commit:
+            present.outcomes.append(outcome)
+        else:
             raise ServiceNotReady(f"Transaction {txn} is being ended the other way")
-        try:
-            await asyncio.shield(present.outcome)
-        finally:
-            if present.outcome.done() and self._ending.get(txn) is present:
-                del self._ending[txn]
 
-    def _marked(self, txn: TxnId, position: Position, commit: bool) -> None:
-        self.transactions.ended(txn, position, commit=commit)
+    def _marked(self, marked: _Marker, position: Position | None) -> None:
+        del self._ending[marked.txn]
+        if position is not None:
+            self.transactions.ended(marked.txn, position, commit=marked.commit)
+            self._marked_now.append(marked)
+
+    def _markers_reported(self) -> None:
+        """Let readers have what transactions held whose markers were stored together, then report their ends."""
+        marked, self._marked_now = self._marked_now, []
         self._set_limit()
-        self._changed(1)
+        self._changed(len(marked))
         self._host.touched()
+        for stored in marked:
+            stored.settle(None)
+
+    def _over(
+        self, coordinator: int, low_water_mark: int, outcome: Outcome, error: BrokerError | None
+    ) -> None:
+        """Note what a coordinator states of its transactions with an end that succeeded."""
+        if error is None:
+            self.transactions.raise_mark(coordinator, low_water_mark)
+            due = self.transactions.lost is not None and self._sweeping is None
+            if due and not self._host.scope.closed:
+                self._sweeping = self._host.scope.spawn("lost ends", self._sweep())
+        outcome(error)
 
     async def _sweep(self) -> None:
         """Abort the first open transactions while their coordinators state that they are over."""
         try:
             while (txn := self.transactions.lost) is not None:
                 log.info("end of transaction was lost topic=%s txn=%s", self._host.name, txn)
-                await self._end(txn, commit=False)
+                await waited(partial(self._mark, txn, False))
         except MagnetarError as error:
             log.info("lost end not stored yet topic=%s: %s", self._host.name, error)
         finally:

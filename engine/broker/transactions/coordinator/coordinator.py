@@ -1,15 +1,19 @@
 """One transaction coordinator: it begins transactions, records what they touch, and ends them everywhere or times out.
 
 A step is decided in memory and appended to the log at once, so that the log has the steps in the order in which they
-were decided. It is answered when its entry is durable. When an entry may not be durable, the coordinator ends: the next
-one, here or on another broker, decides by the log (X7, X8). Time-outs
-count from a transaction's begin, also at its next owner (X9).
+were decided. It is answered when its entry is durable, an end when it was confirmed everywhere: the record of that is
+stored behind the answer, because the next coordinator would repeat the end and find it done. When an entry may not be
+durable, the coordinator ends: the next one, here or on another broker, decides by the log (X7, X8). Time-outs count
+from a transaction's begin, also at its next owner (X9).
+
+Steps have callbacks for their outcomes, and tasks only where requests to other brokers are awaited.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 
 from engine.base.clock import Clock
 from engine.base.errors import MagnetarError
@@ -32,7 +36,9 @@ from engine.broker.transactions.coordinator.transaction_table import (
     Entry,
     TransactionTable,
 )
+from engine.broker.transactions.outcomes import Outcome, waited
 from engine.broker.transactions.txn_id import TxnId
+from engine.tenancy.initialization import COORDINATORS
 
 CHECK_S_MAX = 5.0
 """Longest time between checks for transactions that timed out."""
@@ -62,6 +68,8 @@ class Coordinator:
         failed: Callable[["Coordinator"], None],
     ) -> None:
         self.id = id_
+        self.topic = COORDINATORS.partition_at(id_)
+        """The partition whose owner serves this coordinator."""
         self.log = log
         self.table = TransactionTable(id_)
         self.state = CoordinatorState.INITIALIZING
@@ -80,7 +88,8 @@ class Coordinator:
         self._failed = failed
         self._log = bound(__name__, coordinator=id_)
         self._tasks = TaskScope(f"coordinator {id_}", self._task_failed)
-        self._endings: dict[int, asyncio.Task[None]] = {}
+        self._endings: dict[int, list[Outcome]] = {}
+        """Outcomes that wait for the ends of transactions, of all whose end is decided."""
         self._owned: Counter[str] = Counter()
         """Transactions that are not ended, by role."""
         self._timer: asyncio.TimerHandle | None = None
@@ -95,7 +104,8 @@ class Coordinator:
             if txn.owner is not None:
                 self._owned[txn.owner] += 1
             if txn.status != Entry.OPEN:
-                self._continue(txn)
+                self._endings[txn.id.least] = []
+                self._decided(txn)
         self.recover_ended_ms = self._clock.wall_ms()
         if self.state is CoordinatorState.INITIALIZING:  # it may have failed meanwhile
             self.state = CoordinatorState.READY
@@ -110,15 +120,25 @@ class Coordinator:
         Raises NotAllowed without a time-out, TooManyRequests at a limit.
         """
         self.check_ready()
-        if timeout_ms < 1:
-            raise NotAllowed(f"txn_ttl_millis {timeout_ms}: must be at least 1")
-        timeout_ms = min(timeout_ms, self._settings.transaction_timeout_max_ms)
-        while not self.log.covers(self.table.newest + 1):
+        while not self.can_begin:
             try:
                 await self.log.reserve(self.table.newest + 1)
             except MagnetarError as error:
                 raise self._moved() from error
             self.check_ready()
+        return await waited(partial(self.begin_soon, timeout_ms, owner))
+
+    @property
+    def can_begin(self) -> bool:
+        """False while the next id has to be reserved first."""
+        return self.log.covers(self.table.newest + 1)
+
+    def begin_soon(self, timeout_ms: int, owner: str | None, outcome: Outcome) -> TxnId:
+        """Begin as ``begin`` while ``can_begin``; durable with the outcome."""
+        self.check_ready()
+        if timeout_ms < 1:
+            raise NotAllowed(f"txn_ttl_millis {timeout_ms}: must be at least 1")
+        timeout_ms = min(timeout_ms, self._settings.transaction_timeout_max_ms)
         self._check_limits(owner)
         txn = self.table.begin(timeout_ms, self._now_ms(), owner)
         if owner is not None:
@@ -130,11 +150,13 @@ class Coordinator:
             newest=self.table.newest,
             owner=owner,
         )
-        durable = self.log.append(record, txn.positions)
         self._arm()
-        await self._durable(durable)
-        self.begun += 1
+        self.log.append(record, txn.positions, partial(self._begun, outcome))
         return txn.id
+
+    def _begun(self, outcome: Outcome, error: Exception | None) -> None:
+        self.begun += error is None
+        self._report(outcome, error)
 
     def _check_limits(self, owner: str | None) -> None:
         settings = self._settings
@@ -151,28 +173,37 @@ class Coordinator:
                 "allowed (max_active_transactions_per_owner)"
             )
 
-    async def add_partitions(self, txn_id: TxnId, topics: Iterable[str]) -> None:
+    async def add_partitions(self, txn_id: TxnId, topics: Sequence[str]) -> None:
         """Note topics, by full name, that a transaction is about to publish to; durable on return."""
+        await waited(partial(self.add_partitions_soon, txn_id, topics))
+
+    def add_partitions_soon(self, txn_id: TxnId, topics: Sequence[str], outcome: Outcome) -> None:
+        """Note as ``add_partitions``; durable with the outcome."""
         txn = self._open(txn_id)
-        names = list(topics)
-        txn.check_room(len(names))
-        txn.partitions.update(dict.fromkeys(names))
+        txn.check_room(len(topics))
+        txn.partitions.update(dict.fromkeys(topics))
         record = log_records.partitions_record(
-            txn_id, names, changed_ms=self._clock.wall_ms(), newest=self.table.newest
+            txn_id, topics, changed_ms=self._clock.wall_ms(), newest=self.table.newest
         )
-        await self._durable(self.log.append(record, txn.positions))
+        self.log.append(record, txn.positions, partial(self._report, outcome))
 
     async def add_subscriptions(
         self, txn_id: TxnId, subscriptions: Sequence[tuple[str, str]]
     ) -> None:
         """Note subscriptions, with their topics, on which a transaction is about to acknowledge; durable on return."""
+        await waited(partial(self.add_subscriptions_soon, txn_id, subscriptions))
+
+    def add_subscriptions_soon(
+        self, txn_id: TxnId, subscriptions: Sequence[tuple[str, str]], outcome: Outcome
+    ) -> None:
+        """Note as ``add_subscriptions``; durable with the outcome."""
         txn = self._open(txn_id)
         txn.check_room(len(subscriptions))
         txn.subscriptions.update(dict.fromkeys(subscriptions))
         record = log_records.subscriptions_record(
             txn_id, subscriptions, changed_ms=self._clock.wall_ms(), newest=self.table.newest
         )
-        await self._durable(self.log.append(record, txn.positions))
+        self.log.append(record, txn.positions, partial(self._report, outcome))
 
     async def end(self, txn_id: TxnId, *, commit: bool) -> None:
         """Commit or abort a transaction; done on all its topics and subscriptions on return.
@@ -180,9 +211,14 @@ class Coordinator:
         Repeated for a transaction that ended so lately, it does nothing. Cancel-safe: the end continues. Raises
         InvalidTxnStatus when it was or is being ended otherwise.
         """
+        await waited(partial(self.end_soon, txn_id, commit))
+
+    def end_soon(self, txn_id: TxnId, commit: bool, outcome: Outcome) -> None:
+        """End as ``end``; done with the outcome."""
         self.check_ready()
-        outcome = self.table.outcome(txn_id)
-        if outcome is not None and outcome.committed == commit:
+        ended = self.table.outcome(txn_id)
+        if ended is not None and ended.committed == commit:
+            outcome(None)
             return
         txn = self.table.get(txn_id)
         wanted = Entry.COMMITTING if commit else Entry.ABORTING
@@ -192,12 +228,7 @@ class Coordinator:
             raise InvalidTxnStatus(
                 f"Expect Txn `{txn_id}` to be in OPEN status but it is in {txn.status_name} status"
             )
-        try:
-            await asyncio.shield(self._endings[txn_id.least])
-        except asyncio.CancelledError:
-            if self.state is CoordinatorState.CLOSED:
-                raise self._moved() from None
-            raise
+        self._endings[txn_id.least].append(outcome)
 
     def owner(self, txn_id: TxnId) -> str | None:
         """Return the role that began a transaction. Raises TransactionNotFound."""
@@ -222,42 +253,48 @@ class Coordinator:
     def _decide(self, txn: ClientTransaction, *, commit: bool) -> None:
         """Decide how an open transaction ends. Nothing can be added to it from now on."""
         txn.status = Entry.COMMITTING if commit else Entry.ABORTING
+        self._endings[txn.id.least] = []
         record = self._status_record(txn, Entry.OPEN, txn.status)
-        self._continue(txn, self.log.append(record, txn.positions))
+        self.log.append(record, txn.positions, partial(self._decided, txn))
 
-    def _continue(
-        self, txn: ClientTransaction, decided: "asyncio.Future[None] | None" = None
-    ) -> None:
-        """End a transaction on its topics and subscriptions, once ``decided`` is durable."""
-        task = self._tasks.spawn(f"end {txn.id}", self._end(txn, decided))
-        self._endings[txn.id.least] = task
+    def _decided(self, txn: ClientTransaction, error: Exception | None = None) -> None:
+        """End a transaction on its topics and subscriptions, now that the decision is durable, unless there was an
+        error."""
+        if error is None and self.state is not CoordinatorState.CLOSED:
+            self._participants.end(
+                txn.id,
+                txn.partitions,
+                txn.subscriptions,
+                commit=txn.status == Entry.COMMITTING,
+                low_water_mark=lambda: self.table.low_water_mark,
+                tasks=self._tasks,
+                ended=partial(self._ended, txn),
+            )
 
-    async def _end(self, txn: ClientTransaction, decided: "asyncio.Future[None] | None") -> None:
-        if decided is not None:
-            await self._durable(decided)
+    def _ended(self, txn: ClientTransaction) -> None:
+        """Finish a transaction whose end was confirmed everywhere."""
+        if self.state is CoordinatorState.CLOSED:
+            return
         commit = txn.status == Entry.COMMITTING
-        await self._participants.end(
-            txn.id,
-            txn.partitions,
-            txn.subscriptions,
-            commit=commit,
-            low_water_mark=lambda: self.table.low_water_mark,
-        )
-        done = Entry.COMMITTED if commit else Entry.ABORTED
-        record = self._status_record(txn, txn.status, done)
-        await self._durable(self.log.append(record, txn.positions))
+        record = self._status_record(txn, txn.status, Entry.COMMITTED if commit else Entry.ABORTED)
+        self.log.append(record, txn.positions, partial(self._finished, txn))
         self.table.finish(txn)
-        del self._endings[txn.id.least]
         if txn.owner is not None:
             self._owned[txn.owner] -= 1
             if not self._owned[txn.owner]:
                 del self._owned[txn.owner]
-        self.log.release(txn.positions)
         if commit:
             self.committed += 1
             self.latencies.add(self._now_ms() - txn.started_ms)
         else:
             self.aborted += 1
+        for outcome in self._endings.pop(txn.id.least):
+            outcome(None)
+
+    def _finished(self, txn: ClientTransaction, error: Exception | None) -> None:
+        """Drop the records of a transaction, now that the last one of them is durable, unless there was an error."""
+        if error is None:
+            self.log.release(txn.positions)
 
     def _status_record(
         self, txn: ClientTransaction, expected: Entry.TxnStatus, status: Entry.TxnStatus
@@ -316,12 +353,9 @@ class Coordinator:
             f"Transaction coordinator {self.id} is not ready here"
         )
 
-    async def _durable(self, written: "asyncio.Future[None]") -> None:
-        """Await that an entry is durable. Raises TransactionCoordinatorNotFound when it may not be."""
-        try:
-            await written
-        except MagnetarError as error:
-            raise self._moved() from error
+    def _report(self, outcome: Outcome, error: Exception | None) -> None:
+        """Report a step whose entry is durable, unless there was an error: it may be durable or not."""
+        outcome(None if error is None else self._moved())
 
     def _append_failed(self, error: Exception) -> None:
         if self.state is not CoordinatorState.CLOSED:
@@ -345,6 +379,10 @@ class Coordinator:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        endings, self._endings = self._endings, {}
+        for outcomes in endings.values():
+            for outcome in outcomes:
+                outcome(self._moved())
 
     async def close(self) -> None:
         """End, and close the log. Requests to other brokers stop; the next owner sends them again."""

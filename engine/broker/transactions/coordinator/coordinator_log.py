@@ -104,27 +104,26 @@ class CoordinatorLog:
                 await self.ledger.update_properties({NEWEST: str(newest + RESERVED)})
                 self._reserved = newest + RESERVED
 
-    def append(self, record: bytes, positions: list[Position]) -> "asyncio.Future[None]":
-        """Append a record; its position is added to ``positions`` when it is durable. Return a future of that."""
-        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def append(
+        self, record: bytes, positions: list[Position], outcome: Callable[[Exception | None], None]
+    ) -> None:
+        """Append a record. When it is durable its position is added to ``positions`` and ``outcome`` called with None,
+        else ``outcome`` is called with the error, and ``on_failed`` behind it."""
 
         def stored(place: LogPlace) -> None:
-            if place.members > 1:
+            # With the first record: it may be released before the others of its entry are reported.
+            if place.members > 1 and not place.member:
                 self._shared[place.position] = place.members
             positions.append(place.position)
-            if not durable.done():
-                durable.set_result(None)
+            outcome(None)
 
         def failed(error: Exception) -> None:
-            if not durable.done():
-                durable.set_exception(error)
-                durable.exception()  # marks it as retrieved: the request may have been cancelled
+            outcome(error)
             if self.on_failed is not None:
                 self.on_failed(error)
 
         self._writer.append(record, RecordOutcome(stored, failed))
         self.appended += 1
-        return durable
 
     def release(self, positions: Iterable[Position]) -> None:
         """Acknowledge the entries of a transaction that is done with."""

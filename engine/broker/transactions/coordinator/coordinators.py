@@ -18,6 +18,7 @@ from engine.broker.ports import Namespaces, Ownership
 from engine.broker.transactions.coordinator.coordinator import Coordinator
 from engine.broker.transactions.coordinator.coordinator_log import CoordinatorLog
 from engine.broker.transactions.coordinator.participants import Participants
+from engine.broker.transactions.ports import OwnedEnds
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import LedgerConfig
 from engine.tenancy.initialization import COORDINATORS
@@ -40,8 +41,10 @@ class Coordinators:
         ledger_config: Callable[[TopicPolicies], LedgerConfig],
         context: Context,
         participants: Participants,
+        owned: OwnedEnds,
     ) -> None:
         self.participants = participants
+        self.owned = owned
         self._ownership = ownership
         self._namespaces = namespaces
         self._factory = factory
@@ -117,6 +120,17 @@ class Coordinators:
             raise TransactionCoordinatorNotFound(
                 f"Transaction coordinator {number} is not served here now: {error}"
             ) from error
+
+    def ready(self, number: int) -> Coordinator | None:
+        """Return a coordinator that is open and owned here; None when it has to be asked for by ``of``."""
+        coordinator = self._open.get(number)
+        if coordinator is None:
+            return None
+        try:
+            self._ownership.check_owned(coordinator.topic)
+        except BrokerError:
+            return None
+        return coordinator
 
     def opened(self, number: int) -> Coordinator:
         """Return a coordinator that is open. Raises TransactionCoordinatorNotFound."""

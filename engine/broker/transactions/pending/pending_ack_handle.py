@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
+from engine.base.loop import last_call
 from engine.base.names import TopicName
 from engine.base.ranges import WORD_BITS
 from engine.base.tasks import TaskScope
@@ -26,6 +27,7 @@ from engine.broker.errors import BrokerError, NotAllowed, ServiceNotReady
 from engine.broker.policies import TopicPolicies
 from engine.broker.ports import PendingAckLogs
 from engine.broker.transactions.log_stats import log_stats
+from engine.broker.transactions.outcomes import Outcome, waited
 from engine.broker.transactions.pending.ack_records import ack_record, end_record
 from engine.broker.transactions.pending.pending_log import PendingLog, log_name
 from engine.broker.transactions.pending.pending_state import (
@@ -104,12 +106,11 @@ class PendingAckHandle:
         self._hides = False
         self._era = 0
         """Number of times that everything was forgotten."""
-        self._gathered: dict[
-            TxnId, tuple[list[StatedAck], asyncio.Future[BrokerError | None], int]
-        ] = {}
-        """Acknowledgements of this turn of the loop, with the future of their failure and the era of their state."""
-        self._ending: dict[TxnId, asyncio.Future[BrokerError | None]] = {}
-        """Failures, or None, of ends whose record is being appended."""
+        self._call_last = last_call(asyncio.get_running_loop())
+        self._gathered: dict[TxnId, tuple[list[StatedAck], list[Outcome], int]] = {}
+        """Acknowledgements of this turn of the loop, with their outcomes and the era of their state."""
+        self._ending: dict[TxnId, list[Outcome]] = {}
+        """Outcomes of ends whose record is being appended."""
         self._ended: dict[TxnId, None] = {}
         """Transactions that ended; the latest last."""
         self._done: list[LogPlace] = []
@@ -214,30 +215,29 @@ class PendingAckHandle:
             self._host.hide(self._state)
 
     def _append(
-        self, record: bytes, stored: Callable[[PendingLog, LogPlace, bool], None]
-    ) -> "asyncio.Future[BrokerError | None]":
-        """Append a record; return the future of its failure, None when it is stored.
+        self,
+        record: bytes,
+        stored: Callable[[PendingLog, LogPlace, bool], None],
+        outcome: Outcome,
+    ) -> None:
+        """Append a record and report the outcome.
 
-        ``stored`` is called with the log, the place, and whether everything was forgotten since. After a failure the
-        log is replayed before it is used again.
+        ``stored`` is called before with the log, the place, and whether everything was forgotten since. After a failure
+        the log is replayed before it is used again.
         """
         opened, era = self._log, self._era
         assert opened is not None
-        outcome: asyncio.Future[BrokerError | None] = asyncio.get_running_loop().create_future()
 
         def at(place: LogPlace) -> None:
             stored(opened, place, era != self._era)
-            if not outcome.done():
-                outcome.set_result(None)
+            outcome(None)
 
         def failed(error: Exception) -> None:
             if self._log is opened:
                 self._loaded, self.status = False, "Error"
-            if not outcome.done():
-                outcome.set_result(self._unavailable(error))
+            outcome(self._unavailable(error))
 
         opened.writer.append(record, RecordOutcome(at, failed))
-        return outcome
 
     # --- requests -------------------------------------------------------------------------------
 
@@ -248,6 +248,21 @@ class PendingAckHandle:
         not known whether they are acknowledged.
         """
         await self.ready(make=True)
+        await waited(partial(self._acknowledge, txn, acks, cumulative))
+
+    def acknowledge_soon(
+        self, txn: TxnId, acks: Sequence[StatedAck], *, cumulative: bool, outcome: Outcome
+    ) -> bool:
+        """Acknowledge as ``TransactionAcks.acknowledge_soon``."""
+        if not self._is_ready(make=True):
+            return False
+        self._acknowledge(txn, acks, cumulative, outcome)
+        return True
+
+    def _acknowledge(
+        self, txn: TxnId, acks: Sequence[StatedAck], cumulative: bool, outcome: Outcome
+    ) -> None:
+        """Check and hide acknowledgements, then append their record. Raises as ``acknowledge``."""
         self._check_open(txn)
         for ack in acks:
             if len(ack.ack_set) > WORDS_MAX or ack.batch_size > WORDS_MAX * WORD_BITS:
@@ -260,43 +275,37 @@ class PendingAckHandle:
                     f"a cumulative acknowledgement has one message id, not {len(pending)}"
                 )
             self._state.add_cumulative(txn, pending[0], cursor, topic, name)
-        else:
-            if self._state.count + len(pending) > ACKS_MAX:
-                raise NotAllowed(f"open transactions may acknowledge {ACKS_MAX} entries of {name}")
-            self._state.add(txn, pending, cursor, topic, name)
-        self._hide()
-        if cumulative:
+            self._hide()
             self._store_gathered()
-            stored = partial(self._ack_stored, txn)
-            failure = await self._append(ack_record(txn, acks, cumulative=True), stored)
-        else:
-            failure = await asyncio.shield(self._gather(txn, acks))
-        if failure is not None:
-            raise failure
+            record = ack_record(txn, acks, cumulative=True)
+            self._append(record, partial(self._ack_stored, txn), outcome)
+            return
+        if self._state.count + len(pending) > ACKS_MAX:
+            raise NotAllowed(f"open transactions may acknowledge {ACKS_MAX} entries of {name}")
+        self._state.add(txn, pending, cursor, topic, name)
+        self._hide()
+        self._gather(txn, acks, outcome)
 
-    def _gather(
-        self, txn: TxnId, acks: Sequence[StatedAck]
-    ) -> "asyncio.Future[BrokerError | None]":
+    def _gather(self, txn: TxnId, acks: Sequence[StatedAck], outcome: Outcome) -> None:
         """Append acknowledgements together with those that other commands of this turn of the loop make in the same
-        transaction; return the future of the failure, as ``_append``."""
+        transaction."""
         gathered = self._gathered.get(txn)
         if gathered is None:
-            loop = asyncio.get_running_loop()
             if not self._gathered:
-                loop.call_soon(self._store_gathered)
-            gathered = self._gathered[txn] = [], loop.create_future(), self._era
+                self._call_last(self._store_gathered)
+            gathered = self._gathered[txn] = [], [], self._era
         gathered[0].extend(acks)
-        return gathered[1]
+        gathered[1].append(outcome)
 
     def _store_gathered(self) -> None:
-        for txn, (acks, outcome, era) in self._gathered.items():
+        gathered, self._gathered = self._gathered, {}
+        for txn, (acks, outcomes, era) in gathered.items():
+            settle = partial(_settle, outcomes)
             if era != self._era or not self._loaded:
-                outcome.set_result(self._unavailable(ServiceNotReady("the log is being replayed")))
+                settle(self._unavailable(ServiceNotReady("the log is being replayed")))
                 continue
-            stored = partial(self._ack_stored, txn)
-            appended = self._append(ack_record(txn, acks, cumulative=False), stored)
-            appended.add_done_callback(partial(_pass_on, outcome))
-        self._gathered.clear()
+            record = ack_record(txn, acks, cumulative=False)
+            self._append(record, partial(self._ack_stored, txn), settle)
 
     def _ack_stored(self, txn: TxnId, opened: PendingLog, place: LogPlace, forgotten: bool) -> None:
         if forgotten:
@@ -315,28 +324,51 @@ class PendingAckHandle:
         Transactions up to ``low_water_mark`` are aborted: their end was lost. Raises ServiceNotReady. Cancel-safe.
         """
         await self.ready()
-        await self._end(txn, commit)
-        mark = self._marks[txn.most] = max(low_water_mark, self._marks.get(txn.most, -1))
-        for stale in [*self._state.transactions]:
-            if stale.most == txn.most and stale.least <= mark:
-                await self._end(stale, commit=False)
+        await waited(partial(self._end, txn, commit, low_water_mark))
 
-    async def _end(self, txn: TxnId, commit: bool) -> None:
-        ending = self._ending.get(txn)
-        if ending is None:
-            held = self._state.transactions.get(txn)
-            if held is None:
-                self._note_end(txn)
-                return
-            self._store_gathered()
-            record = end_record(txn, commit=commit, cumulative=held.cumulative is not None)
-            ending = self._ending[txn] = self._append(
-                record, partial(self._end_stored, txn, commit)
-            )
-            ending.add_done_callback(lambda _: self._ending.pop(txn, None))
-        failure = await asyncio.shield(ending)
-        if failure is not None:
-            raise failure
+    def end_soon(self, txn: TxnId, *, commit: bool, low_water_mark: int, outcome: Outcome) -> bool:
+        """End as ``TransactionAcks.end_soon``."""
+        if not self._is_ready(make=False):
+            return False
+        self._end(txn, commit, low_water_mark, outcome)
+        return True
+
+    def _end(self, txn: TxnId, commit: bool, low_water_mark: int, outcome: Outcome) -> None:
+        self._end_one(txn, commit, partial(self._over, txn.most, low_water_mark, outcome))
+
+    def _over(
+        self, coordinator: int, low_water_mark: int, outcome: Outcome, error: BrokerError | None
+    ) -> None:
+        """Abort the first transaction of which a coordinator states that it is over, and report the outcome when there
+        is none any more."""
+        if error is None:
+            mark = max(low_water_mark, self._marks.get(coordinator, -1))
+            self._marks[coordinator] = mark
+            for stale in self._state.transactions:
+                if stale.most == coordinator and stale.least <= mark:
+                    again = partial(self._over, coordinator, low_water_mark, outcome)
+                    self._end_one(stale, False, again)
+                    return
+        outcome(error)
+
+    def _end_one(self, txn: TxnId, commit: bool, outcome: Outcome) -> None:
+        """Append the record of an end, unless that is under way or there is nothing to end."""
+        present = self._ending.get(txn)
+        if present is not None:
+            present.append(outcome)
+            return
+        held = self._state.transactions.get(txn)
+        if held is None:
+            self._note_end(txn)
+            outcome(None)
+            return
+        self._store_gathered()
+        record = end_record(txn, commit=commit, cumulative=held.cumulative is not None)
+        self._ending[txn] = [outcome]
+        self._append(record, partial(self._end_stored, txn, commit), partial(self._settle_end, txn))
+
+    def _settle_end(self, txn: TxnId, error: BrokerError | None) -> None:
+        _settle(self._ending.pop(txn), error)
 
     def _end_stored(
         self, txn: TxnId, commit: bool, opened: PendingLog, place: LogPlace, forgotten: bool
@@ -461,11 +493,9 @@ class PendingAckHandle:
         return "NotInPendingAck" if kept >> batch_index & 1 else "PendingAck"
 
 
-def _pass_on(
-    outcome: "asyncio.Future[BrokerError | None]", appended: "asyncio.Future[BrokerError | None]"
-) -> None:
-    if not outcome.done():
-        outcome.set_result(appended.result())
+def _settle(outcomes: list[Outcome], error: BrokerError | None) -> None:
+    for outcome in outcomes:
+        outcome(error)
 
 
 def acks_of(record: pb.PendingAckMetadataEntry) -> list[PendingAck]:

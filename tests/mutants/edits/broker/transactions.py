@@ -6,6 +6,7 @@ BUFFER = "unit/broker/transactions/buffer/test_topic_buffer.py"
 PENDING = "unit/broker/transactions/pending/test_pending_ack_handle.py"
 HANDLE = "engine/broker/transactions/pending/pending_ack_handle.py"
 COORDINATOR = "unit/broker/transactions/coordinator/test_coordinator.py"
+OWNED = "unit/broker/topics/transactional/test_owned_ends.py"
 OPEN = "unit/broker/transactions/buffer/test_open_transactions.py"
 TOPIC_BUFFER = "engine/broker/transactions/buffer/topic_buffer.py"
 OPEN_TRANSACTIONS = "engine/broker/transactions/buffer/open_transactions.py"
@@ -56,7 +57,7 @@ EDITS: tuple[Edit, ...] = (
     ),
     Edit(
         "an-end-is-stored-again",
-        f"{TOPIC_BUFFER}::TopicBuffer._end",
+        f"{TOPIC_BUFFER}::TopicBuffer._mark",
         "if txn not in self.transactions.ongoing:",
         "if False:",
         (f"{BUFFER}::test_x3_ends_are_repeated_without_a_second_marker",),
@@ -112,9 +113,9 @@ EDITS: tuple[Edit, ...] = (
     ),
     Edit(
         "an-end-is-sent-before-its-decision-is-durable",
-        f"{COORDINATOR_SOURCE}::Coordinator._end",
-        "await self._durable(decided)",
-        "pass",
+        f"{COORDINATOR_SOURCE}::Coordinator._decide",
+        "self.log.append(record, txn.positions, partial(self._decided, txn))",
+        "self.log.append(record, txn.positions, lambda error: self._decided(txn)) or self._decided(txn)",
         (f"{COORDINATOR}::test_an_end_is_not_sent_before_its_decision_is_durable",),
         "X7",
     ),
@@ -142,6 +143,22 @@ EDITS: tuple[Edit, ...] = (
         (
             f"{COORDINATOR}::test_an_end_that_is_requested_again_succeeds_and_the_other_one_is_refused",
         ),
+        "X8",
+    ),
+    Edit(
+        "an-end-is-answered-before-it-is-confirmed-everywhere",
+        "engine/broker/transactions/coordinator/participants.py::_End.confirmed",
+        "if not self.left:",
+        "if True:",
+        (f"{OWNED}::test_an_end_is_confirmed_when_all_participants_have_confirmed_it",),
+        "X8",
+    ),
+    Edit(
+        "a-topic-that-may-have-another-owner-confirms-an-end",
+        "engine/broker/topics/transactional/owned_ends.py::TopicEnds._owned",
+        "self._ownership.check_owned(topic.name)",
+        "pass",
+        (f"{OWNED}::test_x8_a_topic_that_may_have_another_owner_confirms_no_end",),
         "X8",
     ),
     Edit(

@@ -48,7 +48,7 @@ def message(text: str, txn: TxnId | None = None) -> bytes:
 
 
 def end(txn: TxnId, *, commit: bool) -> bytes:
-    return marker(txn, commit=commit, now_ms=1).entry(0)
+    return marker(txn, commit=commit, now_ms=1)
 
 
 async def snapshot(topics: Topics, taken: BufferSnapshot) -> None:

@@ -77,7 +77,7 @@ def test_x2_what_is_read_of_a_log_is_what_was_known_when_it_was_written(
         elif txn in live.ongoing or ended.get(txn) == step:
             ended[txn] = step
             live.ended(txn, position, commit=step == "commit")
-            stored.append(marker(txn, commit=step == "commit", now_ms=1).entry(0))
+            stored.append(marker(txn, commit=step == "commit", now_ms=1))
     restored = OpenTransactions()
     if stored:
         run = run_of(*stored)
