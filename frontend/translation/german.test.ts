@@ -5,12 +5,11 @@ import german from "./german.json";
 import { lookedUp, textsOf } from "./texts";
 
 const SRC = new URL("../src/", import.meta.url).pathname;
-/** What is translated: navigation, lists, overview, the pages of topics and subscriptions, and what they share. */
-const TRANSLATED = [
-  ...["app", "ui", "lib", "features/overview", "features/topics", "features/subscriptions", "features/topic"],
-  ...["shared/lists", "shared/history", "shared/backlog", "shared/storage", "shared/figure.tsx"],
-  ...["shared/freshness.tsx", "shared/lag.tsx", "shared/next-step.ts", "shared/hops.ts"],
-  ...["shared/problems.ts", "shared/topic", "shared/change-sets/change-all.tsx"],
+/** What is not translated yet; everything else is. */
+const NOT_YET = [
+  ...["features/access", "features/account", "features/analyses", "features/connect", "features/functions"],
+  ...["features/people", "features/schema", "features/sign-in", "features/traces"],
+  ...["shared/commands", "shared/connect", "shared/people"],
 ];
 /** Names and words that are the same in both languages, and the words by which the palette is searched. */
 const SAME = new Set([
@@ -45,7 +44,10 @@ const SAME = new Set([
     "new add",
     "new run analyse analyze profile",
   ],
-  ...["move balance broker owner", "cluster disk rack", "English", "Deutsch", "Bundles"],
+  ...["move balance broker owner", "cluster disk rack", "English", "Deutsch", "Bundles", "Geo"],
+  ...["value", "value_base64", "key", "properties", "event_time", "deliver_at", "deliver_after_ms"],
+  ...['{"key": "k1", "value": {"id": 1}}', "pulsar://BROKER:6650", "persistent://{}"],
+  ...["audit_verify --noted", "red", "pulse"],
 ]);
 const words: Record<string, string> = german;
 
@@ -56,27 +58,59 @@ function filesOf(path: string): string[] {
   return all.filter((name) => /\.tsx?$/.test(name) && !/\.test\./.test(name));
 }
 
-function keysOf(paths: readonly string[]): Map<string, string> {
+/** Every file is parsed, which takes long on a machine that is busy. */
+const PATIENCE_MS = 120_000;
+const PARSED = new Map<string, string[]>();
+
+function keysIn(path: string): string[] {
+  let keys = PARSED.get(path);
+  if (keys === undefined) {
+    keys = textsOf(path, readFileSync(join(SRC, path), "utf8")).map(({ key }) => key);
+    PARSED.set(path, keys);
+  }
+  return keys;
+}
+
+function keysOf(paths: readonly string[], without: readonly string[] = []): Map<string, string> {
   const found = new Map<string, string>();
-  for (const path of paths.flatMap(filesOf))
-    for (const { key } of textsOf(path, readFileSync(join(SRC, path), "utf8"))) found.set(key, path);
+  const files = paths.flatMap(filesOf).filter((path) => !without.some((part) => path.startsWith(`${part}/`)));
+  for (const path of files) for (const key of keysIn(path)) found.set(key, path);
   return found;
 }
 
 const holes = (text: string) => (text.match(/\{\d?\}/g) ?? []).length;
 
-test("each text of the translated pages has its German", () => {
-  const missing = [...keysOf(TRANSLATED)].filter(([key]) => !(key in words) && !SAME.has(key));
-  expect(missing).toEqual([]);
-});
+test(
+  "each text of the translated pages has its German",
+  () => {
+    const missing = [...keysOf([""], NOT_YET)].filter(([key]) => !(key in words) && !SAME.has(key));
+    expect(missing).toEqual([]);
+  },
+  PATIENCE_MS,
+);
 
-test("each German text is one of the console's, with its values", () => {
-  const keys = keysOf([""]);
-  expect(Object.keys(words).filter((key) => !keys.has(key))).toEqual([]);
-  const wrong = Object.entries(words).filter(
-    ([key, text]) => holes(text) > holes(key) || (!/\{\d\}/.test(text) && holes(text) !== holes(key)),
-  );
-  expect(wrong).toEqual([]);
+test(
+  "each German text is one of the console's, with its values",
+  () => {
+    const keys = keysOf([""]);
+    expect(Object.keys(words).filter((key) => !keys.has(key))).toEqual([]);
+    const wrong = Object.entries(words).filter(
+      ([key, text]) => holes(text) > holes(key) || (!/\{\d\}/.test(text) && holes(text) !== holes(key)),
+    );
+    expect(wrong).toEqual([]);
+  },
+  PATIENCE_MS,
+);
+
+test("names of the program stay as they are, also where a text is the same word", () => {
+  const source = [
+    "export function Part({ kind }: { kind: string }) {",
+    "  const at = field('Stored');",
+    "  const amount = Number(headers.get('Stored'));",
+    "  return <p>{['State', 'Stored'].includes(kind) && at && amount}</p>;",
+    "}",
+  ].join("\n");
+  expect(lookedUp("part.tsx", source, (key) => key in words, "words")).toBe(null);
 });
 
 // biome-ignore-start lint/suspicious/noTemplateCurlyInString: it is source text

@@ -38,10 +38,12 @@ const NOT_TEXT =
   /^(https?:|[\w-]+\/[\w/.$-]+$|[#./@$]|--|[A-Z_]+$|\w+[.:]\w+$|[a-z-]+\(|[\d.]+(px|em|vw)|[\d.]+ [\d.]+|system-ui|ui-mono|\{\}px|curl )/;
 /** Calls whose arguments are no texts, by the name of what is called. */
 const PLAIN_CALLS = new Set(
-  "lazyPage getRouteApi createRoute lazy import GET POST PUT DELETE getItem setItem removeItem querySelector getPropertyValue addEventListener removeEventListener matchMedia useMayRead whyNot split join startsWith endsWith includes indexOf replace replaceAll localeCompare padStart Error TypeError URL DateTimeFormat NumberFormat getElementById closest createElement setAttribute has get literal enum".split(
+  "lazyPage getRouteApi createRoute lazy import GET POST PUT DELETE getItem setItem removeItem querySelector getPropertyValue addEventListener removeEventListener matchMedia useMayRead whyNot split join startsWith endsWith includes indexOf replace replaceAll localeCompare padStart Error TypeError URL DateTimeFormat NumberFormat getElementById closest createElement setAttribute has get literal enum field".split(
     " ",
   ),
 );
+/** Methods of lists that look for what is given to them. */
+const SEARCHES = new Set(["includes", "indexOf", "has"]);
 /** Attributes of elements whose values are shown, besides those of `SHOWN`. */
 const SHOWN_ATTRIBUTES = new Set(["aria-label", "alt", "noun"]);
 
@@ -127,7 +129,9 @@ function isShown(node: Node, above: Node[], text: string): boolean {
         if (parent.test === child) return false;
         break;
       case "MemberExpression":
-        if (parent.property === child) return false;
+        // A list that is only searched has names of the program, not texts.
+        if (parent.property === child || SEARCHES.has(nameOf({ ...parent, key: parent.property })))
+          return false;
         break;
       case "Property":
         if (parent.key === child || HIDDEN.has(nameOf(parent))) return false;

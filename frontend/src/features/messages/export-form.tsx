@@ -38,10 +38,9 @@ export function ExportForm({ id, search }: { id: TopicId; search: MessagesSearch
       link.download = `${id.topic}.${format}`;
       link.click();
       URL.revokeObjectURL(link.href);
-      const number = (name: string) => Number(answer.headers.get(`X-Export-${name}`));
       return {
-        messages: number("Messages"),
-        scanned: number("Scanned"),
+        messages: Number(answer.headers.get("X-Export-Messages")),
+        scanned: Number(answer.headers.get("X-Export-Scanned")),
         stopped: answer.headers.get("X-Export-Stopped"),
         size: file.size,
       };

@@ -19,9 +19,9 @@ export function ReadAt({ at, failed }: { at: number; failed: boolean }) {
   const isOld = useHealth().stale || failed;
   if (at === 0) return null;
   return (
-    <span
-      className={isOld ? styles.old : styles.dim}
-    >{`${isOld ? "Stale · r" : "R"}ead at ${time(at)}`}</span>
+    <span className={isOld ? styles.old : styles.dim}>
+      {isOld ? `Stale · read at ${time(at)}` : `Read at ${time(at)}`}
+    </span>
   );
 }
 
