@@ -72,7 +72,7 @@ class InstancePlan:
 
     ``retries`` None: a failed message is redelivered for ever. ``secrets``: by name, what the provider is given.
     ``connector``: the settings of a source or sink. ``lease_end_s``: time of the monotonic clock at which the process
-    ends itself unless it hears of a later one; None: never.
+    ends itself unless the lease is renewed; None: never.
     """
 
     tenant: str

@@ -336,7 +336,7 @@ class FunctionOperations:
             ended = (
                 instance not in answers.places or stored.instanceStates.get(instance) == pb.STOPPED
             )
-            # What nobody answered is not known, which is not zero.
+            # Without an answer it is not known, which is not zero.
             without = reports.NO_STATS if ended else reports.UNKNOWN_STATS
             rows[instance] = answers.by_instance.get(str(instance), without)
         return reports.stats_of_all(rows) if of.instance is None else rows[of.instance]
@@ -359,9 +359,9 @@ class FunctionOperations:
         left = [instance for instance in wanted if str(instance) not in answers.by_instance]
         if not left:
             return
-        which = ", ".join(map(str, left))
+        numbers = ", ".join(map(str, left))
         reason = answers.reasons or "no worker runs them yet"
-        raise NotReady(f"Instances of {of.name} may not have restarted ({which}): {reason}")
+        raise NotReady(f"Instances of {of.name} may not have restarted ({numbers}): {reason}")
 
     async def _trigger(self, of: api.TriggeredFunction) -> str:
         stored = await self._stored(of)

@@ -25,7 +25,7 @@ T = TypeVar("T")
 STEADY_S = 60.0
 """Time after which an instance counts as healthy: its next restart is again after the first pause."""
 RENEWAL_S = 0.25
-"""Seconds by which a lease must last longer before the instance hears of it."""
+"""Seconds by which a lease must last longer before it is renewed at the instance."""
 LEASE_WAIT = "waits for the worker that ran it before"
 
 
@@ -104,7 +104,7 @@ class InstanceKeeper:
             self._changed.set()
 
     def renew(self) -> None:
-        """Tell the running instance how long its lease lasts by now."""
+        """Send the running instance the end of its lease, if that is later by now."""
         until_s = self._lease.until_s
         if self.running is not None and until_s - self._leased_until_s >= RENEWAL_S:
             self._leased_until_s = until_s
