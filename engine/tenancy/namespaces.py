@@ -4,7 +4,7 @@ Every change is a compare-and-set. Functions raise Refusal with Pulsar's text, a
 cancellation a change may or may not have happened.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from engine.base.errors import (
@@ -313,12 +313,17 @@ async def check_deletable(store: MetadataStore, name: NamespaceName, *, force: b
 
 
 async def delete_namespace(
-    store: MetadataStore, name: NamespaceName, *, force: bool = False
+    store: MetadataStore,
+    name: NamespaceName,
+    *,
+    force: bool = False,
+    clear: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Delete a namespace. Raises as ``check_deletable``.
+    """Delete a namespace. Raises as ``check_deletable``, and what ``clear`` raises.
 
     System topics must have been deleted before: this deletes only their nodes. The namespace is marked as deleted
-    first, so that no broker creates a topic in it meanwhile (N2). A second call completes an interrupted deletion.
+    first, so that no broker creates a topic in it meanwhile (N2). ``clear`` removes what other parts keep for it, once
+    it is marked and empty. A second call completes an interrupted deletion.
     """
     await check_deletable(store, name, force=force)
     missing = f"Namespace {name} does not exist."
@@ -327,6 +332,8 @@ async def delete_namespace(
     if not await _empty(store, name):  # a topic was created between the check and the mark
         await change_node(store, path, _marked(False), missing)
         raise Conflict("Cannot delete non empty namespace")
+    if clear is not None:
+        await clear()
     try:
         for parent in (paths.MANAGED_LEDGERS, paths.PARTITIONED_TOPICS, paths.SCHEMAS):
             await delete_tree(store, f"{parent}/{name}")

@@ -43,6 +43,7 @@ from engine.tenancy.nodes import find_node
 from gateway.services.admin import existence, topics
 from gateway.services.catalog import each
 from gateway.services.engine_link import Engine
+from gateway.services.functions.namespace_packages import refuse_in_use, remove_packages
 
 LARGEST, HOT = "LARGEST", "HOT"
 """Names accepted in place of a bundle's range: the bundle with most topics, that with most traffic."""
@@ -73,11 +74,12 @@ async def policies(engine: Engine, namespace: NamespaceName) -> dict[str, Any]:
 async def delete(engine: Engine, namespace: NamespaceName, *, force: bool = False) -> None:
     """Delete a namespace, see ``engine.tenancy.namespaces.delete_namespace``.
 
-    Its remaining topics, which are system topics, are deleted first by their brokers, with their ledgers. After an
-    interruption a second call finishes. Raises HeldElsewhereError for a namespace of one other cluster, of which no
-    topic is left here.
+    Its remaining topics, which are system topics, are deleted first by their brokers, with their ledgers, and its
+    packages once it is marked. After an interruption a second call finishes. Raises HeldElsewhereError for a namespace
+    of one other cluster, of which no topic is left here, and Conflict for one that functions need.
     """
     await check_deletable(engine.store, namespace, force=force)
+    await refuse_in_use(engine, namespace)
     policies = await find_node(engine.store, paths.namespace_policies(str(namespace))) or {}
     if not holds(policies, engine.cluster):
         record = await get_cluster(engine.store, policies["replication_clusters"][0])
@@ -89,7 +91,9 @@ async def delete(engine: Engine, namespace: NamespaceName, *, force: bool = Fals
         names = []  # an interrupted deletion marked the namespace, after its topics were deleted
     for name in names:
         await engine.call(DELETE_TOPIC, DeleteTopic(TopicName.parse(name), force=True))
-    await delete_namespace(engine.store, namespace, force=force)
+    await delete_namespace(
+        engine.store, namespace, force=force, clear=lambda: remove_packages(engine, namespace)
+    )
 
 
 async def unload(engine: Engine, namespace: NamespaceName) -> None:

@@ -37,6 +37,9 @@ class MemoryWorkers:
         if name in self.failing:
             raise self.failing[name]
 
+    async def everything(self) -> list[tuple[FunctionMetaData, dict[int, str]]]:
+        return [(metadata, {}) for _, metadata in sorted(self.functions.items())]
+
     async def names(self, of: OnComponents) -> list[str]:
         self._note("names", of)
         place = (of.component, str(of.namespace))
