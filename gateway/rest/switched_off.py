@@ -1,6 +1,6 @@
-"""Calls of older interfaces of functions, with the answers of a Pulsar in which they are switched off.
+"""Calls between Apache's functions workers, with the answers of a Pulsar in which functions are switched off.
 
-Their calls are refused before the request is checked, as Apache's broker does. The refusals are not logged.
+They are refused before the request is checked, as Apache's broker does. The refusals are not logged.
 """
 
 from typing import ClassVar
@@ -16,7 +16,6 @@ NO_WORKER = Conflict(
     "Pulsar Function Worker is not enabled, probably functionsWorkerEnabled is set to false"
 )
 _TREES: dict[str, Refusal] = {
-    "/admin/v2/functions/": NO_WORKER,
     "/admin/v3/functions/leader/": NO_WORKER,
 }
 """Refusals by the start of the path."""

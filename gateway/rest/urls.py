@@ -21,7 +21,7 @@ from gateway.rest import (
 )
 from gateway.rest.base import AdminResource, UnbuiltResource
 from gateway.rest.cluster import bookies, broker_stats, functions_workers, isolation, shares
-from gateway.rest.functions import components, packages
+from gateway.rest.functions import components, older_interface, packages
 from gateway.rest.produce import views as produce
 from gateway.rest.routes import NON_PERSISTENT, PERSISTENT, RestRoute, legacy, routes, shape
 
@@ -50,6 +50,7 @@ def built_paths() -> dict[str, tuple[str, type[AdminResource], dict[str, Any]]]:
         produce,
         transactions,
         components,
+        older_interface,
         packages,
         switched_off,
     ):

@@ -13,7 +13,7 @@ from engine.base.errors import InvalidNameError
 from engine.base.names import NamespaceName
 from gateway.http.paths import decode_segment
 from gateway.rest import switched_off
-from gateway.rest.functions import components, packages
+from gateway.rest.functions import components, older_interface, packages
 from tests.support.admin.gateway_client import Gateway
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,11 @@ ADDRESSES = (
     "function://other/ns/x@1",
 )
 TEMPLATES = sorted(
-    {template for module in (switched_off, components, packages) for template, _ in module.ROUTES}
+    {
+        template
+        for module in (switched_off, components, older_interface, packages)
+        for template, _ in module.ROUTES
+    }
 )
 
 

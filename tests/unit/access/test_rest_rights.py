@@ -119,7 +119,7 @@ def needs_of_components() -> dict[tuple[str, str], str]:
     """Return the needs of the calls of functions, sources and sinks, by Apache's own documents: the list has none."""
     needs = {("GET", "/admin/v3/packages/{type}/{tenant}/{namespace}"): "packages"}
     for method, path, view in all_rows():
-        tree = path.split("/")[3] if path.startswith("/admin/v3/") else ""
+        tree = path.split("/")[3] if path.startswith("/admin/v") else ""
         if not hasattr(view, "component") or not tree:
             continue
         need = f"{tree.removesuffix('s')}s"

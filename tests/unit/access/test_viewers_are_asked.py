@@ -117,7 +117,7 @@ VIEWS_OF_ALL = {
         (
             *("FunctionConnectorsResource", "SourceConnectorsResource", "SinkConnectorsResource"),
             *("SourceConfigDefinitionResource", "SinkConfigDefinitionResource"),
-            "FunctionBuiltInFunctionsResource",
+            *("FunctionBuiltInFunctionsResource", "OlderConnectorsResource"),
         ),
         "the connectors that are built in",
     ),
@@ -175,6 +175,8 @@ ABOUT_NAMESPACE = frozenset(
             for view in ("Names", "ComponentConfig", "Status")
         ),
         *("FunctionStatsResource", "FunctionStateResource", "FunctionCodeResource"),
+        *("OlderNamesResource", "OlderDetailsResource", "OlderFunctionStatusesResource"),
+        "OlderStateResource",
     }
 )
 """Views about the namespace that the path names, which is judged; they name no other, and list no topics."""

@@ -26,8 +26,8 @@ curl http://127.0.0.1:8080/admin/v2/namespaces/public
 - *needs*: the right of the caller, where authorization is on. Tenant admins have all rights in their tenant, superusers
   everywhere. See [security](../security.md#rights).
 - The paths of `sources` and `sinks` exist as `source` and `sink`, too.
-- The calls of `/admin/v2/functions` are answered as by a Pulsar in which functions are switched off; those of
-  `/admin/v3` without a worker, too.
+- The calls of functions, sources and sinks without a worker are answered as by a Pulsar in which functions are
+  switched off.
 
 ## Statuses
 
