@@ -1,6 +1,7 @@
 """The functions worker: its composition from the seams, and its program."""
 
 import logging
+import os
 from pathlib import Path
 from urllib.parse import quote
 
@@ -52,6 +53,7 @@ def build_functions_worker(
         runtime = runtime_of(worker.function_runtime, folder / "environments")
     except InstanceError as error:
         raise SettingsError(f"function_runtime: {error}") from error
+    log.info("user code runs as this worker's user, %s, and can read its files", os.getuid())
     token = load_token(instance.data_dir, instance.internal_token, entropy)
     brokers = AdminClient(store, network, token, timeout_s=CALL_S, tls=client.tls())
     packages = PackageClient(brokers)

@@ -130,6 +130,8 @@ async def _serve(descriptor: int, root: str) -> int:
     if plan.lease_end_s is not None:
         lease.renew(plan.lease_end_s)
     set_limits(plan.ram_bytes, plan.disk_bytes)
+    if plan.cpu:
+        log.info("cpu %g is not enforced: this instance may use more", plan.cpu)
     return await InstanceProgram(plan, root, lease).run(reader, writer)
 
 

@@ -107,6 +107,8 @@ class InstancePlan:
     secrets_settings: Mapping[str, str] = field(default_factory=dict)
     window: WindowPlan | None = None
     connector: Mapping[str, Any] = field(default_factory=dict)
+    cpu: float = 0.0
+    """Cores that the function was given, which are not a limit."""
     ram_bytes: int = 0
     disk_bytes: int = 0
     service_url: str = ""

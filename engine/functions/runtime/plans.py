@@ -82,6 +82,7 @@ def plan_of(spec: InstanceSpec, code: Sequence[str]) -> InstancePlan:
         secrets_settings=spec.secrets_settings,
         window=None if window is None else _window(window),
         connector={} if connector is None else _object("configs", connector.configs),
+        cpu=details.resources.cpu,
         ram_bytes=details.resources.ram,
         disk_bytes=details.resources.disk,
         service_url=spec.service_url,
