@@ -130,7 +130,6 @@ def dashboard(rules: Sequence[AlertRule], cluster: str) -> dict[str, Any]:
         panels.append(_panel(len(panels), record.name, rule, text))
     return {
         "title": f"Alerts of {cluster}",
-        "uid": None,
         "schemaVersion": 39,
         "tags": ["magnetar"],
         "time": {"from": "now-3h", "to": "now"},

@@ -17,8 +17,9 @@ from gateway.services.history.slots import (
 )
 from gateway.services.index.selection import Chosen
 
-SUBJECTS_MAX = 500
-"""Bound on the objects whose history is read."""
+SUBJECTS_MAX = 200
+"""Bound on the objects whose history is read: a week of one has about 2,400 points."""
+DAYS_NOTE = "Of times before {fine}, five minutes are one value: shorter peaks are not counted."
 _COLUMN = {
     **{name: COLUMNS.index(name) for name in COLUMNS},
     "messages": COLUMNS.index("msg_rate_out"),
@@ -61,53 +62,60 @@ async def preview(rule: Definition, for_s: int, seen: Observed, history: History
     now = len(outcome.matches) + outcome.more
     if column is None or not subjects:
         return Preview(now, examples, outcome.problem, None, 0, None, 0, total, note)
-    minutes = DAY_MINUTES if rule.kind is RuleKind.TOTALS else HOUR_MINUTES
-    end, points = await history.slots(subjects, minutes)
+    of_totals = rule.kind is RuleKind.TOTALS
+    week = await history.week(subjects, DAY_MINUTES if of_totals else HOUR_MINUTES)
     if rule.figure == "backlog" and rule.kind in (RuleKind.TOTALS, RuleKind.TOPIC):
         note = f"History has backlogs in entries of one or more messages. {note}".strip()
     scale = FIGURES[rule.kind][rule.figure].scale
     times = sum(
-        firings(_values(slots, column, scale), rule.meets, for_s * 1_000 // SLOT_MS)
-        for slots in points
+        firings(_values(points, column, scale), week.ends, week.spans, rule.meets, for_s * 1_000)
+        for points in week.points
     )
-    covered = [slot for slot in zip(*points, strict=True) if any(p != NOT_KNOWN for p in slot)]
-    first = next(
-        (
-            i
-            for i, slot in enumerate(zip(*points, strict=True))
-            if any(p != NOT_KNOWN for p in slot)
-        ),
-        None,
-    )
-    since = None if first is None else end - (len(points[0]) - first) * SLOT_MS
-    recorded_s = len(covered) * SLOT_MS // 1_000
+    covered = [
+        index
+        for index, point in enumerate(zip(*week.points, strict=True))
+        if any(own != NOT_KNOWN for own in point)
+    ]
+    if not covered:
+        nothing = f"Nothing is recorded yet. {note}".strip()
+        return Preview(now, examples, outcome.problem, None, 0, None, len(subjects), total, nothing)
+    if week.spans[covered[0]] > SLOT_MS:
+        days = DAYS_NOTE.format(fine="the last day" if of_totals else "the last hour")
+        note = f"{note} {days}".strip()
     return Preview(
         now,
         examples,
         outcome.problem,
-        times if covered else None,
-        recorded_s,
-        since,
+        times,
+        sum(week.spans[index] for index in covered) // 1_000,
+        week.ends[covered[0]] - week.spans[covered[0]],
         len(subjects),
         total,
-        note if covered else f"Nothing is recorded yet. {note}".strip(),
+        note,
     )
 
 
-def firings(values: Sequence[float | None], meets: Callable[[float], bool], for_slots: int) -> int:
-    """Return how often values, one a slot, meet a condition for longer than ``for_slots``. An unknown value neither
-    begins nor ends a firing."""
+def firings(
+    values: Sequence[float | None],
+    ends: Sequence[int],
+    spans: Sequence[int],
+    meets: Callable[[float], bool],
+    for_ms: int,
+) -> int:
+    """Return how often values meet a condition for longer than ``for_ms``. A value counts for all of its span, which
+    ends at its end, ms. An unknown value neither begins nor ends a firing."""
     count = 0
     begun: int | None = None
     is_firing = False
-    for index, value in enumerate(values):
+    for value, end, span in zip(values, ends, spans, strict=True):
         if value is None:
             continue
         if not meets(value):
             begun, is_firing = None, False
             continue
-        begun = index if begun is None else begun
-        if not is_firing and index - begun >= for_slots:
+        # The first slot of a firing is that after which the condition has lasted no time.
+        begun = end - span + SLOT_MS if begun is None else begun
+        if not is_firing and end - begun >= for_ms:
             is_firing = True
             count += 1
     return count

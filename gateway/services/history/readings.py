@@ -19,6 +19,7 @@ from gateway.services.history.slots import (
     NOT_KNOWN,
     SLOT_MS,
     STEP_SLOTS,
+    WEEK_SLOTS,
     Point,
     Subject,
     joined,
@@ -48,6 +49,18 @@ class Reading(NamedTuple):
     at: int | None
     step_ms: int
     points: list[tuple[int, Point]]
+
+
+class PastWeek(NamedTuple):
+    """Points of several subjects over a week, oldest first: of five minutes each, and of a slot each at its end.
+
+    ``ends``: the ends of the points, ms; ``spans``: their lengths, ms. ``points``: by subject, ``NOT_KNOWN`` where
+    nothing was recorded.
+    """
+
+    ends: list[int]
+    spans: list[int]
+    points: list[list[Point]]
 
 
 class History:
@@ -187,6 +200,29 @@ class History:
         points = await self._query(lambda file: file.points(subjects, first, last))
         nothing = [NOT_KNOWN] * (last - first + 1)
         return (last + 1) * SLOT_MS, points or [nothing for _ in subjects]
+
+    async def week(self, subjects: Sequence[Subject], fine_minutes: int) -> PastWeek:
+        """Return a week of any subjects, of which at least nearly the last ``fine_minutes`` in slots, and the rest in
+        steps of five minutes. Raises NotReady when the file cannot be read."""
+        last = (now_ms() - LATE_MS) // SLOT_MS - 1
+        fine = -(-(last - fine_minutes * MINUTE_SLOTS + 1) // STEP_SLOTS) * STEP_SLOTS
+        first = fine - WEEK_SLOTS + fine_minutes * MINUTE_SLOTS
+        first -= first % STEP_SLOTS
+        steps = range(first // STEP_SLOTS, fine // STEP_SLOTS)
+        slots = range(fine, last + 1)
+
+        def query(file: HistoryFile) -> list[list[Point]]:
+            older = file.rolled_up(subjects, steps.start, steps.stop - 1)
+            newer = file.points(subjects, slots.start, slots.stop - 1)
+            return [[*days, *hours] for days, hours in zip(older, newer, strict=True)]
+
+        points = await self._query(query)
+        step_ms = STEP_SLOTS * SLOT_MS
+        return PastWeek(
+            [(step + 1) * step_ms for step in steps] + [(slot + 1) * SLOT_MS for slot in slots],
+            [step_ms] * len(steps) + [SLOT_MS] * len(slots),
+            points or [[NOT_KNOWN] * (len(steps) + len(slots)) for _ in subjects],
+        )
 
     async def last_figures(self) -> dict[str, tuple[int, Values]]:
         """Return by full topic name the last complete recorded figures, with their time in ms."""

@@ -19,6 +19,8 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from gateway.alerts.definitions import FIGURES, Definition
+from gateway.alerts.exports import series
 from tests.crash.load import quiet_client
 from tests.support.instance import ROOT, Instance
 from tests.support.instances.shared import SharedInstance
@@ -29,6 +31,7 @@ from tests.support.proxy.process import ProxyProcess, variables_of
 from tests.support.waiting import until_blocking
 
 DEPLOY = ROOT / "deploy"
+CLUSTER = "standalone"
 TOPIC = "persistent://public/default/watched"
 OF_PROMETHEUS = {"up": {"job", "instance"}}
 ERRORS = 'status=~"5.."'
@@ -54,6 +57,10 @@ def queries() -> dict[str, str]:
     for group in yaml.safe_load((DEPLOY / "prometheus/rules/magnetar.yml").read_text())["groups"]:
         for rule in group["rules"]:
             known[f"alert: {rule['alert']}"] = rule["expr"]
+    for kind, figures in FIGURES.items():
+        for figure in figures:
+            made = Definition.checked({"kind": kind, "figure": figure, "threshold": 1}, "")
+            known[f"made of a rule: {kind} {figure}"] = f"topk(20, {series(made, CLUSTER)})"
     return {
         name: re.sub(r"\$(instance|namespace|topic)", ".*", query.replace("$__rate_interval", "1m"))
         for name, query in known.items()

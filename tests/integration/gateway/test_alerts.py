@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.instance import Instance, running_instance
 from tests.support.net.receivers import SECRET, MailSink, Webhook, serving
+from tests.support.stores.postgresql import programs, running_postgresql
 from tests.support.waiting import until_blocking
 
 A = "/api/v1/clusters/standalone/alerts"
@@ -24,10 +25,29 @@ def sink() -> Iterator[MailSink]:
 
 
 @pytest.fixture(scope="module")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of a PostgreSQL; skipped where it is missing."""
+    if programs() is None:
+        pytest.skip("initdb and postgres are missing")
+    with running_postgresql() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def instance(
-    tmp_path_factory: pytest.TempPathFactory, webhook: Webhook, sink: MailSink
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    webhook: Webhook,
+    sink: MailSink,
 ) -> Iterator[Instance]:
-    settings = {
+    """An instance on each of the databases that the gateway may have."""
+    webhook.received.clear()
+    webhook.refused.clear()
+    sink.mails.clear()
+    database = {}
+    if request.param == "postgresql":
+        database["MAGNETAR_DATABASE_URL"] = request.getfixturevalue("postgresql")
+    settings = database | {
         "MAGNETAR_ALERT_DESTINATIONS": "127.0.0.1",
         "MAGNETAR_SMTP_HOST": "127.0.0.1",
         "MAGNETAR_SMTP_PORT": str(sink.server_address[1]),

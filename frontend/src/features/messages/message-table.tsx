@@ -59,7 +59,7 @@ function columnsOf(hasPartitions: boolean): Column<Message>[] {
       header: "Size",
       numeric: true,
       wide: true,
-      cell: ({ value }) => bytes(value.bytes),
+      cell: ({ value, kind }) => (kind === "damaged" ? "—" : bytes(value.bytes)),
     },
   ];
 }

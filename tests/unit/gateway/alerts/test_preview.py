@@ -1,13 +1,30 @@
 """Previews: the number of firings over recorded values."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from gateway.alerts.definitions import Definition
 from gateway.alerts.preview import firings, preview
-from gateway.services.history.slots import NOT_KNOWN, Point, Subject
+from gateway.services.history import readings
+from gateway.services.history.history_file import NAME, HistoryFile
+from gateway.services.history.readings import History, PastWeek
+from gateway.services.history.slots import (
+    DAY_SLOTS,
+    NOT_KNOWN,
+    SLOT_MS,
+    STEP_SLOTS,
+    WEEK_SLOTS,
+    Point,
+    Subject,
+)
+from gateway.services.history.slots import (
+    Recorded as RecordedPoint,
+)
 from tests.unit.gateway.alerts.conftest import Alerts, T
+
+STEP_MS = STEP_SLOTS * SLOT_MS
 
 
 @pytest.mark.parametrize(
@@ -25,7 +42,17 @@ from tests.unit.gateway.alerts.conftest import Alerts, T
 def test_firings_are_counted_over_gaps(
     values: Sequence[float | None], for_slots: int, count: int
 ) -> None:
-    assert firings(values, lambda value: value > 1, for_slots) == count
+    ends = [(index + 1) * SLOT_MS for index in range(len(values))]
+    spans = [SLOT_MS] * len(values)
+    assert firings(values, ends, spans, lambda value: value > 1, for_slots * SLOT_MS) == count
+
+
+@pytest.mark.parametrize(("for_s", "count"), [(0, 2), (290, 2), (300, 1), (610, 1), (620, 0)])
+def test_a_step_of_days_counts_for_its_five_minutes(for_s: int, count: int) -> None:
+    values = [5, 0, 5, 5, 5, 5]
+    spans = [STEP_MS, STEP_MS, STEP_MS, STEP_MS, SLOT_MS, SLOT_MS]
+    ends = [sum(spans[: index + 1]) for index in range(len(spans))]
+    assert firings(values, ends, spans, lambda value: value > 1, for_s * 1_000) == count
 
 
 class Recorded:
@@ -35,11 +62,11 @@ class Recorded:
         self.points = points
         self.asked: list[Subject] = []
 
-    async def slots(
-        self, subjects: Sequence[Subject], minutes: int
-    ) -> tuple[int, list[list[Point]]]:
+    async def week(self, subjects: Sequence[Subject], fine_minutes: int) -> PastWeek:
         self.asked = list(subjects)
-        return 100_000, [self.points for _ in subjects]
+        begin = 100_000 - len(self.points) * SLOT_MS
+        ends = [begin + (index + 1) * SLOT_MS for index in range(len(self.points))]
+        return PastWeek(ends, [SLOT_MS] * len(ends), [self.points for _ in subjects])
 
 
 async def test_a_preview_says_what_is_recorded(alerts: Alerts) -> None:
@@ -67,3 +94,30 @@ async def test_without_a_record_a_preview_has_no_number(alerts: Alerts) -> None:
     attention = Definition.checked({"kind": "attention"}, "")
     answer = await preview(attention, 0, alerts.seen(), empty)  # type: ignore[arg-type]
     assert answer.times is None
+
+
+async def test_a_firing_of_days_ago_is_counted_from_the_stored_history(
+    alerts: Alerts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alerts.topic("a", backlog=1, backlog_messages=1)
+    subject = Subject(T + "a")
+    file = HistoryFile(tmp_path / NAME)
+    begin = 4 * WEEK_SLOTS  # a slot since the epoch
+    backlogs = {0: 1, 10: 900, 60: 1, 3 * DAY_SLOTS: 900, 3 * DAY_SLOTS + 90: 1}
+    # Every slot is recorded, and the last one has a week before it.
+    recorded_until = begin + 5 * DAY_SLOTS
+    for slot in range(begin, recorded_until):
+        value = backlogs.get(slot - begin)
+        changed = [] if value is None else [RecordedPoint(subject, (0, 0, 0, 0, value), False)]
+        file.write(slot, changed, {})
+    file.close()
+    end_ms = recorded_until * SLOT_MS
+    monkeypatch.setattr(readings, "now_ms", lambda: end_ms + readings.LATE_MS)
+    rule = Definition.checked({"kind": "topic", "figure": "backlog", "threshold": 100}, "")
+    answer = await preview(rule, 60, alerts.seen(), History(tmp_path))
+    assert (answer.now, answer.times) == (0, 2)
+    assert answer.recorded_s == 5 * 86_400
+    assert answer.since == begin * SLOT_MS
+    assert "Of times before the last hour, five minutes are one value" in answer.note
+    longer = await preview(rule, 600, alerts.seen(), History(tmp_path))
+    assert longer.times == 1
