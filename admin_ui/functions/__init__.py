@@ -8,6 +8,7 @@ from admin_ui.functions.api import (
     FunctionsView,
     FunctionView,
     RunFunctionView,
+    TryFunctionView,
 )
 from admin_ui.resource import Resource
 
@@ -21,5 +22,6 @@ FUNCTIONS = Resource(
         f"{_ONE}/run": RunFunctionView,
         f"{_ONE}/delete": DeleteFunctionView,
         f"{_ONE}/deploy": DeployFunctionView,
+        f"{_ONE}/try": TryFunctionView,
     },
 )

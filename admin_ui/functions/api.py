@@ -24,6 +24,7 @@ from gateway.http.auth.access import Named, path_namespace
 from gateway.http.bodies import json_answer
 from gateway.services.source import Ability
 
+TRY_S = 60.0
 _PATH = (
     Parameter("component", place="path", enum=selectors.KINDS),
     Parameter("tenant", place="path"),
@@ -206,3 +207,27 @@ class DeployFunctionView(PreviewedView):
             lambda engine: deployments.preview(engine, of, body, user),
             lambda engine, token: deployments.apply(engine, of, user, token),
         )
+
+
+class TryFunctionView(ClusterView):
+    """Run a function on the last messages of its inputs, without deploying it: nothing is published, stored or
+    acknowledged. It needs the right to consume these inputs, too."""
+
+    write_rights = OF_COMPONENT
+    shows_payloads = frozenset({"POST"})
+    work_timeout_s = TRY_S
+    calls: ClassVar[dict[str, Call]] = {
+        "post": Call(
+            "tryFunction",
+            shapes.FunctionTrial,
+            _PATH,
+            body=shapes.TryFunctionBody,
+            errors=(400, 404, 409, 412),
+        )
+    }
+
+    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
+        self.cluster.require(Ability.FUNCTIONS)
+        of = _named(where)
+        body: dict[str, Any] = checked(shapes.TryFunctionBody, request)
+        return json_answer(await self.work(lambda engine: deployments.try_on(engine, of, body)))

@@ -12,7 +12,7 @@ from engine.functions.definitions.configs import parse_config
 from engine.functions.ports import OnFunction
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
-from gateway.services.functions import deploying
+from gateway.services.functions import deploying, trying
 from gateway.services.functions.deploying import CodeGiven, Deployment
 from gateway.services.functions.package_limits import limits
 
@@ -46,6 +46,14 @@ async def apply(engine: Engine, of: OnFunction, user: str, token: str) -> Json:
     is_new = content["version"] < 0
     await (deploying.create if is_new else deploying.update)(deployment)
     return {"at": now_ms(), "created": is_new}
+
+
+async def try_on(engine: Engine, of: OnFunction, body: Json) -> Json:
+    """Return what the function does with the last messages of its inputs. Raises Refusals."""
+    given: Json = {
+        name: body[name] for name in ("config", "code", "file_name", "url") if name in body
+    }
+    return await trying.try_function(_deployment(engine, of, given), body["messages"])
 
 
 def _deployment(engine: Engine, of: OnFunction, given: Json) -> Deployment:

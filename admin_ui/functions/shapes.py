@@ -5,6 +5,7 @@ from rest_framework import serializers as s
 from admin_ui.functions.selectors import KINDS
 from admin_ui.functions.services import VERBS
 from admin_ui.shapes import ChangeBody
+from engine.functions.worker_operations import TRIED_MESSAGES_MAX
 
 
 class FunctionRow(s.Serializer[object]):
@@ -177,3 +178,62 @@ class DeployFunctionPreview(s.Serializer[object]):
 class DeployFunctionReceipt(s.Serializer[object]):
     at = s.IntegerField()
     created = s.BooleanField()
+
+
+class TryFunctionBody(s.Serializer[object]):
+    """A function as for a deployment, and the number of messages to try it on."""
+
+    config = s.DictField(help_text="FunctionConfig; of a stored function the fields to change")
+    code = s.CharField(required=False, trim_whitespace=False, help_text="a file in base64")
+    file_name = s.CharField(required=False, help_text="of the code: .py, .whl or .zip")
+    url = s.CharField(required=False, help_text="function:// of the code")
+    messages = s.IntegerField(default=10, min_value=1, max_value=TRIED_MESSAGES_MAX)
+
+
+class TrialValue(s.Serializer[object]):
+    """A value: its text, or base64 of bytes that are none; cut where it is long."""
+
+    text = s.CharField(required=False, allow_blank=True)
+    base64 = s.CharField(required=False)
+    bytes = s.IntegerField(required=False, help_text="of the whole value")
+
+
+class TrialPublication(s.Serializer[object]):
+    topic = s.CharField()
+    key = s.CharField(allow_null=True)
+    value = TrialValue(allow_null=True)
+    properties = s.DictField(child=s.CharField())
+
+
+class TrialStateChange(s.Serializer[object]):
+    key = s.CharField()
+    value = TrialValue(allow_null=True, help_text="null: deleted")
+
+
+class TriedMessage(s.Serializer[object]):
+    """A message, and what the function did with it."""
+
+    topic = s.CharField()
+    id = s.CharField()
+    key = s.CharField(allow_null=True)
+    published_at = s.IntegerField()
+    input = TrialValue(allow_null=True)
+    output = TrialValue(allow_null=True, help_text="what it returned; null: nothing")
+    publications = TrialPublication(many=True, help_text="by context.publish")
+    logs = s.ListField(child=s.CharField(allow_blank=True))
+    state = TrialStateChange(many=True)
+    metrics = s.DictField(child=s.FloatField())
+    acknowledged = s.IntegerField(help_text="calls of context.ack")
+    dropped = s.IntegerField(help_text="rows beyond the bound of each list")
+    error = s.CharField(allow_blank=True, help_text="the traceback of its exception")
+    took_ms = s.FloatField(allow_null=True)
+
+
+class FunctionTrial(s.Serializer[object]):
+    at = s.IntegerField()
+    messages = TriedMessage(many=True, help_text="in the order of their times")
+    ended = s.CharField(allow_blank=True, help_text="why it ended before the last message")
+    network = s.BooleanField(help_text="whether the function could reach the network")
+    unreadable = s.IntegerField(help_text="entries that are encrypted, in chunks or damaged")
+    left_out = s.IntegerField(help_text="entries that are too large for a trial")
+    secrets = s.ListField(child=s.CharField(), help_text="asked for; a trial has none")

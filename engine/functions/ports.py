@@ -37,6 +37,15 @@ class OnInstances(OnFunction):
     instance: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class TrialCode:
+    """Code of a function to try: the content of a file, or the URL of a stored ``package``."""
+
+    file_name: str
+    content: bytes = b""
+    package: str = ""
+
+
 class FunctionService(Protocol):
     """Functions, sources and sinks of a cluster.
 
@@ -119,6 +128,18 @@ class FunctionService(Protocol):
         ``topic`` may be empty where the function has one. Raises InvalidRequest, and NotReady when no output comes in
         time.
         """
+        ...
+
+    async def try_on(
+        self,
+        function: OnFunction,
+        details: Any,
+        code: TrialCode,
+        entries: list[JsonObject],
+        messages: int,
+    ) -> JsonObject:
+        """Run code on the last ``messages`` of stored entries of its inputs, and return what it did; nothing is
+        published, stored or acknowledged. Raises InvalidRequest for code that does not load."""
         ...
 
     async def state(self, function: OnFunction, key: str) -> JsonObject:

@@ -13,7 +13,7 @@ from engine.base.names import NamespaceName
 from engine.functions import worker_operations as api
 from engine.functions.definitions import functions_pb2 as pb
 from engine.functions.definitions.records import encode, parse
-from engine.functions.ports import Component, OnComponents, OnFunction, OnInstances
+from engine.functions.ports import Component, OnComponents, OnFunction, OnInstances, TrialCode
 from engine.functions.registered_workers import registered_workers
 from engine.metadata.store import MetadataStore
 from engine.net.network import Network
@@ -142,6 +142,25 @@ class WorkerClient:
         args = api.TriggeredFunction(*_names(function), topic, base64.b64encode(data).decode())
         output = await self._call(api.TRIGGER_FUNCTION, args)
         return base64.b64decode(output)
+
+    async def try_on(
+        self,
+        function: OnFunction,
+        details: pb.FunctionDetails,
+        code: TrialCode,
+        entries: list[JsonObject],
+        messages: int,
+    ) -> JsonObject:
+        args = api.TriedFunction(
+            *_names(function),
+            _encoded(details),
+            code.file_name,
+            base64.b64encode(code.content).decode(),
+            code.package,
+            entries,
+            messages,
+        )
+        return await self._call(api.TRY_FUNCTION, args)
 
     async def state(self, function: OnFunction, key: str) -> JsonObject:
         return await self._call(api.FUNCTION_STATE, api.OnStateKey(*_names(function), key))

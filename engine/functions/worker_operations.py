@@ -16,6 +16,7 @@ from engine.functions.ports import Component, OnComponents, OnFunction, OnInstan
 from engine.rpc.operation import Operation
 
 LOG_LINES_MAX = 10_000
+TRIED_MESSAGES_MAX = 50
 NO_WORKER = "Pulsar Function Worker is not enabled, probably functionsWorkerEnabled is set to false"
 """Apache's text."""
 
@@ -46,6 +47,22 @@ class TriggeredFunction(OnFunction):
 
     topic: str
     data: str
+
+
+@dataclass(frozen=True, slots=True)
+class TriedFunction(OnFunction):
+    """A function to try. ``details``: FunctionDetails in base64. ``code``: its file in base64, or empty with the URL of
+    a stored ``package``. ``entries``: stored entries of its inputs, ``{"topic", "ledger", "entry", "stored"}`` each."""
+
+    details: str
+    file_name: str
+    code: str
+    package: str
+    entries: list[JsonObject]
+    messages: int
+
+    def __post_init__(self) -> None:
+        within("messages", self.messages, 1, TRIED_MESSAGES_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +127,15 @@ TRIGGER_FUNCTION = Operation(
     "trigger_function", TriggeredFunction, str, COMPONENT, unlogged=("data",)
 )
 """The output's payload in base64."""
+TRY_FUNCTION = Operation(
+    "try_function",
+    TriedFunction,
+    JsonObject,
+    COMPONENT,
+    reads=True,
+    unlogged=("details", "code", "entries"),
+)
+"""A trial, which publishes, stores and acknowledges nothing: as of ``TrialRunner.run``."""
 FUNCTION_STATE = Operation("function_state", OnStateKey, JsonObject, COMPONENT, reads=True)
 PUT_FUNCTION_STATE = Operation(
     "put_function_state", PutState, NoneType, COMPONENT, unlogged=("state",)

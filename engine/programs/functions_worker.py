@@ -15,6 +15,8 @@ from engine.functions.packages.package_client import PackageClient
 from engine.functions.packages.package_files import PackageFetcher, UploadedPackages
 from engine.functions.runtime.errors import InstanceError
 from engine.functions.runtime.runtime_kinds import runtime_of
+from engine.functions.runtime.trials import TrialRunner
+from engine.functions.runtime.unpacking import Unpacker
 from engine.functions.worker.running.function_tokens import FunctionTokens
 from engine.functions.worker.running.output_deduplication import OutputDeduplication
 from engine.functions.worker.running.preparing import Preparation
@@ -97,6 +99,7 @@ def build_functions_worker(
             ),
             brokers=brokers,
             removals=(UploadedPackages(packages).remove_of,),
+            trials=TrialRunner(Unpacker(folder / "environments")),
         )
     )
 

@@ -22,9 +22,11 @@ from engine.client.broker_link import LinkSettings
 from engine.client.client import PulsarClient
 from engine.functions.registered_workers import WorkerRecord, registered_workers
 from engine.functions.runtime.ports import InstanceRuntime
+from engine.functions.runtime.trials import TrialRunner
 from engine.functions.worker.answering.cleaning import FunctionCleanup, Removal
 from engine.functions.worker.answering.function_operations import FunctionOperations
 from engine.functions.worker.answering.held_operations import HeldOperations
+from engine.functions.worker.answering.trying import TriedFunctions
 from engine.functions.worker.answering.worker_metrics import WorkerFigures, metrics_page
 from engine.functions.worker.joining import ensure_functions_namespace, ensure_topics
 from engine.functions.worker.placing.followed_topics import FollowedTopics
@@ -70,6 +72,8 @@ class WorkerResources:
     brokers: AdminClient
     removals: Sequence[Removal] = ()
     """Removals of what a deleted function leaves in other parts."""
+    trials: TrialRunner | None = None
+    """Runs trials; None: there are none."""
 
 
 class FunctionsWorker:
@@ -258,7 +262,7 @@ class FunctionsWorker:
         settings = self.base.settings
         authenticated = settings.authentication.authentication_enabled
         return RpcPages(
-            parts.operations.handlers,
+            parts.operations.handlers | parts.tried.handlers,
             self.base.token,
             create_judge(settings.identity, self._access, settings.instance.cluster_name),
             refusal_of=lambda error: NotReady(str(error)) if error.retriable else None,
@@ -347,6 +351,7 @@ class WorkerParts:
             others=owner.other_members,
             clean_up=FunctionCleanup(base.store, client, base.brokers, tuple(base.removals)),
         )
+        self.tried = TriedFunctions(base.preparation, base.trials, base.entropy)
         self.operations = FunctionOperations(
             *(base.store, base.clock, base.entropy, client, record, self.followed, self.leader),
             HeldOperations(self.instances, record.id),

@@ -1033,6 +1033,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/functions/{component}/{tenant}/{namespace}/{name}/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Run a function on the last messages of its inputs, without deploying it: nothing is published, stored or
+         *     acknowledged. It needs the right to consume these inputs, too.
+         */
+        post: operations["tryFunction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/geo": {
         parameters: {
             query?: never;
@@ -4919,6 +4939,21 @@ export interface components {
             /** Format: double */
             latency_ms: number | null;
         };
+        FunctionTrial: {
+            at: number;
+            /** @description in the order of their times */
+            messages: components["schemas"]["TriedMessage"][];
+            /** @description why it ended before the last message */
+            ended: string;
+            /** @description whether the function could reach the network */
+            network: boolean;
+            /** @description entries that are encrypted, in chunks or damaged */
+            unreadable: number;
+            /** @description entries that are too large for a trial */
+            left_out: number;
+            /** @description asked for; a trial has none */
+            secrets: string[];
+        };
         FunctionsAnswer: {
             at: number;
             /** @description false: the cluster has no worker */
@@ -8067,12 +8102,72 @@ export interface components {
             /** @description owner right after; empty: none; null: not known */
             owner: string | null;
         };
+        TrialPublication: {
+            topic: string;
+            key: string | null;
+            value: components["schemas"]["TrialValue"] | null;
+            properties: {
+                [key: string]: string;
+            };
+        };
+        TrialStateChange: {
+            key: string;
+            /** @description null: deleted */
+            value: components["schemas"]["TrialValue"] | null;
+        };
+        /** @description A value: its text, or base64 of bytes that are none; cut where it is long. */
+        TrialValue: {
+            text?: string;
+            base64?: string;
+            /** @description of the whole value */
+            bytes?: number;
+        };
+        /** @description A message, and what the function did with it. */
+        TriedMessage: {
+            topic: string;
+            id: string;
+            key: string | null;
+            published_at: number;
+            input: components["schemas"]["TrialValue"] | null;
+            /** @description what it returned; null: nothing */
+            output: components["schemas"]["TrialValue"] | null;
+            /** @description by context.publish */
+            publications: components["schemas"]["TrialPublication"][];
+            logs: string[];
+            state: components["schemas"]["TrialStateChange"][];
+            metrics: {
+                [key: string]: number;
+            };
+            /** @description calls of context.ack */
+            acknowledged: number;
+            /** @description rows beyond the bound of each list */
+            dropped: number;
+            /** @description the traceback of its exception */
+            error: string;
+            /** Format: double */
+            took_ms: number | null;
+        };
         TriggerAuditAnswer: components["schemas"]["AuditPreview"] | components["schemas"]["AuditReceipt"];
         /** @description A problem of a topic itself. */
         TroubleShape: {
             severity: components["schemas"]["AlertSeverityEnum"];
             cause: components["schemas"]["ProblemCauseEnum"];
             title: string;
+        };
+        /** @description A function as for a deployment, and the number of messages to try it on. */
+        TryFunctionBodyRequest: {
+            /** @description FunctionConfig; of a stored function the fields to change */
+            config: {
+                [key: string]: unknown;
+            };
+            /** @description a file in base64 */
+            code?: string;
+            /** @description of the code: .py, .whl or .zip */
+            file_name?: string;
+            /** @description function:// of the code */
+            url?: string;
+            /** @default 10 */
+            messages: number;
         };
         UnackedEntry: {
             partition: number | null;
@@ -12300,6 +12395,76 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunFunctionAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    tryFunction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                component: "function" | "sink" | "source";
+                name: string;
+                namespace: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TryFunctionBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FunctionTrial"];
                 };
             };
             400: {

@@ -123,6 +123,28 @@ async def rehearse(deployment: Deployment) -> RehearsedDeployment:
     return RehearsedDeployment(_shown(kind, stored), _shown(kind, details), metadata.version)
 
 
+async def planned(deployment: Deployment) -> tuple[FunctionDetails, CodeGiven]:
+    """Return the record of a deployment as it would be stored, and where its code is. Raises InvalidRequest, Refusals.
+
+    An update without code of its own has the code that is stored.
+    """
+    kind, code = deployment.kind, await _located(deployment, _code(deployment))
+    try:
+        metadata: FunctionMetaData = await deployment.service.metadata(deployment.function)
+    except NotFound:
+        await _check_namespace(deployment)
+        _check_given(deployment, code, f"{deployment.noun} Package is not provided")
+        return _details(deployment, deployment.named_config, code), code
+    stored = metadata.functionDetails
+    before = config_of(stored)
+    given = built_in_connectors.with_stored_secrets(kind, stored, before, deployment.config)
+    details = _details(deployment, merged(kind, before, given), code)
+    if not code.is_file and not code.url:
+        place = metadata.packageLocation
+        code = CodeGiven(url=str(package_of(metadata)), file_name=place.originalFileName)
+    return details, code
+
+
 def _shown(kind: Kind, details: FunctionDetails) -> JsonConfig:
     return built_in_connectors.with_hidden_secrets(kind, details, config_of(details))
 

@@ -14,8 +14,10 @@ from magnetar.command.connecting.options import ClusterAddress, connection_optio
 from magnetar.command.exits import CommandFailed, Exit
 from magnetar.command.functions.components import functions
 from magnetar.command.functions.forms import DEFAULT, config_of
+from magnetar.command.functions.trying import try_function
 from magnetar.command.output import safe
 
+functions.add_command(try_function)
 POLL_S = 0.3
 GRACE_S = 5.0
 

@@ -6,7 +6,7 @@ from engine.base.errors import NotFound
 from engine.functions.definitions import functions_pb2 as pb
 from engine.functions.definitions.configs import Kind, details_of
 from engine.functions.definitions.records import component_of
-from engine.functions.ports import OnComponents, OnFunction, OnInstances
+from engine.functions.ports import OnComponents, OnFunction, OnInstances, TrialCode
 from engine.functions.runtime.ports import (
     InstanceStats,
     InstanceStatus,
@@ -131,6 +131,18 @@ class DeployedFunctions:
         if of.instance is not None and of.instance not in numbers:
             raise NotFound(f"there is no instance {of.instance}")
         return {n: metadata.instanceStates.get(n) == pb.STOPPED for n in numbers}
+
+    async def try_on(
+        self,
+        function: OnFunction,
+        details: Any,
+        code: TrialCode,
+        entries: list[Any],
+        messages: int,
+    ) -> Any:
+        self.calls.append(("try_on", function))
+        self.tried = (details, code, entries, messages)
+        return {"messages": [], "ended": "", "network": False, "unreadable": 0, "secrets": []}
 
     async def log_lines(self, of: OnInstances, lines: int) -> dict[str, str]:
         instances = await self._instances(of)

@@ -152,6 +152,7 @@ CALLS = {
     "POST FUNCTION/run": OF_COMPONENT,
     "POST FUNCTION/delete": OF_COMPONENT,
     "POST FUNCTION/deploy": OF_COMPONENT,
+    "POST FUNCTION/try": OF_COMPONENT,
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/unload": "superuser",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/split": "superuser",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/transfer": "superuser",

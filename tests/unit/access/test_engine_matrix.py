@@ -239,6 +239,7 @@ VALUES: dict[Any, Any] = {
     Any: "x",
     list[int]: [1],
     list[str]: [],
+    list[dict[str, Any]]: [],
     list[TopicName]: [TOPIC],
     list[MessagePosition]: [{"ledger_id": 1, "entry_id": 1}],
     dict[str, str]: {},

@@ -55,7 +55,7 @@ TABLE = {
     "functions of namespace, sources of namespace, sinks of namespace": """
         create_function delete_function function_log function_metadata function_names function_state function_stats
         function_status put_function_state restart_function start_function stop_function trigger_function
-        update_function
+        try_function update_function
     """,
     "authenticated": "health",
     "tenant admin of topic": """
