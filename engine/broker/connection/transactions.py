@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from engine.auth.actions import Action
@@ -45,15 +45,19 @@ def _low_water_mark(body: pb.CommandEndTxnOnPartition | pb.CommandEndTxnOnSubscr
     return mark if stated else -1
 
 
+# The names of a request are read by the judge and by its handler, and those of a client's transactions repeat.
+_parsed = lru_cache(maxsize=1000)(parse_topic)
+
+
 def _topics_of(body: pb.CommandAddPartitionToTxn) -> tuple[TopicName, ...]:
     """Return the topics that a transaction is about to publish to. Raises InvalidTopicName."""
-    return tuple(map(parse_topic, body.partitions))
+    return tuple(map(_parsed, body.partitions))
 
 
 def _subscriptions_of(body: pb.CommandAddSubscriptionToTxn) -> tuple[SubscriptionName, ...]:
     """Return the subscriptions that a transaction is about to acknowledge on. Raises InvalidTopicName, NotAllowed."""
     return tuple(
-        SubscriptionName(parse_topic(named.topic), check_name("subscription", named.subscription))
+        SubscriptionName(_parsed(named.topic), check_name("subscription", named.subscription))
         for named in body.subscription
     )
 
