@@ -146,7 +146,6 @@ class FunctionInstance:
             self._hand_back,
             self._thread_ended,
         )
-        self._thread.late = lambda message: self._bridge.post(self._late, message)
         self._thread.start()
         if plan.guarantee is ProcessingGuarantee.AT_MOST_ONCE:
             name = "acknowledge first"
@@ -382,6 +381,8 @@ class FunctionInstance:
             self._state.send(part.changes, lambda error: self._changed(part, error))
         if part.results:
             self._publish_results(part)
+        for message in part.late:
+            self._late(part, message)
         part.pending -= 1
         if not part.pending:
             self._complete(part)
@@ -512,13 +513,14 @@ class FunctionInstance:
         )
         self._publisher.send(topic, 0, [letter])
 
-    def _late(self, message: Incoming) -> None:
-        """Publish a message that is too late for its windows, where there is a topic for such."""
+    def _late(self, part: WorkSlice, message: Incoming) -> None:
+        """Publish a message that is too late for its windows, where there is a topic for such; it is acknowledged when
+        it is stored there."""
         topic = self.plan.window.late_topic if self.plan.window is not None else ""
         if not topic:
             log.info("too late for its window: %s at %s", message.topic, message.position)
             return
-        part = WorkSlice(None)
+        part.pending += 1
         letter = OutgoingMessage(
             message.content or b"",
             (part, message, None),

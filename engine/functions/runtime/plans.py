@@ -47,6 +47,9 @@ def plan_of(spec: InstanceSpec, code: Sequence[str]) -> InstancePlan:
     guarantee = ProcessingGuarantee(ProcessingGuarantees.Name(details.processingGuarantees))
     if not details.autoAck and guarantee is ProcessingGuarantee.AT_LEAST_ONCE and window is None:
         guarantee = ProcessingGuarantee.MANUAL
+    if window is not None:
+        # The details say MANUAL, because windows acknowledge their messages.
+        guarantee = ProcessingGuarantee(window.get("processingGuarantees") or "ATLEAST_ONCE")
     return InstancePlan(
         details.tenant,
         details.namespace,

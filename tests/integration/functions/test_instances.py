@@ -1,6 +1,8 @@
 """Instances of functions in processes, on real brokers, with official clients at both ends."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -10,6 +12,7 @@ from typing import Any
 import pulsar
 import pytest
 
+from engine.functions.definitions.configs import details_of, parse_config
 from engine.functions.definitions.functions_pb2 import RetryDetails
 from engine.functions.runtime.errors import InstanceError
 from engine.functions.runtime.processes import InstanceProcess
@@ -271,6 +274,70 @@ async def test_windows_get_lists_and_acknowledge_what_leaves(
         # Of the last window 6 may be in the next: it was not acknowledged.
         await asyncio.to_thread(publish, client, inside, b"10")
         assert await texts(client, out, 1) == ["16"]
+
+
+EVENTS = """
+class Time:
+    def extract_timestamp(self, input):
+        return int(input.split(b":")[0])
+
+def process(inputs):
+    return b" ".join(inputs)
+"""
+
+
+async def test_windows_by_event_time_continue_after_a_kill_and_late_data_is_kept(
+    client: pulsar.Client, instance: Instance, tmp_path: Path
+) -> None:
+    inside, out, late = unique("in"), unique("out"), unique("late")
+    window = {
+        "windowLengthDurationMs": 100,
+        "maxLagMs": 50,
+        "watermarkEmitIntervalMs": 50,
+        "timestampExtractorClassName": "users_function.Time",
+        "lateDataTopic": late,
+    }
+    config = {
+        "tenant": "public",
+        "namespace": "default",
+        "name": f"events-{inside[-8:]}",
+        "className": "users_function",
+        "runtime": "PYTHON",
+        "inputSpecs": {inside: {"serdeClassName": "users_function.Raw"}},
+        "output": out,
+        "outputSerdeClassName": "users_function.Raw",
+        "subscriptionPosition": "Earliest",
+        "windowConfig": window,
+    }
+    # As by REST: the record of a function with windows says that nothing acknowledges but the windows.
+    stored = details_of("function", parse_config("function", config))
+    raw = "class Raw:\n    def deserialize(self, data):\n        return data\n"
+    raw += "    def serialize(self, value):\n        return value\n"
+    function = Function(instance.url, tmp_path, stored, EVENTS + raw)
+    subscription = f"public/default/{config['name']}"
+
+    def backlog() -> int:
+        path = inside.replace("persistent://", "/admin/v2/persistent/")
+        _, stats = instance.rest("GET", f"{path}/stats?getPreciseBacklog=true")
+        return int(stats["subscriptions"][subscription]["msgBacklog"])
+
+    async with running(function) as first:
+        # Two windows: up to 100 and up to 200; the watermark is 50 behind the latest.
+        for data in (b"60:b", b"30:a", b"150:c", b"170:d"):
+            await asyncio.to_thread(publish, client, inside, data)
+        assert await texts(client, out, 1) == ["30:a 60:b"]
+        # What the first window had is acknowledged, the second one's is not.
+        await until(lambda: asyncio.to_thread(lambda: backlog() == 2), "the first window")
+        await asyncio.to_thread(publish, client, inside, b"40:late")
+        letters = await asyncio.to_thread(received, client, late, 1)
+        assert letters[0].data() == b"40:late"
+        await until(lambda: asyncio.to_thread(lambda: backlog() == 2), "the late message")
+        os.kill(first.pid, signal.SIGKILL)
+        await first.wait()
+    async with running(function):
+        await asyncio.to_thread(publish, client, inside, b"260:e")
+        assert await texts(client, out, 1) == ["150:c 170:d"]
+        await until(lambda: asyncio.to_thread(lambda: backlog() == 1), "the second window")
 
 
 async def test_a_pattern_finds_its_topics(

@@ -62,8 +62,8 @@ class WorkSlice:
     they caused is stored."""
 
     __slots__ = (
-        "changes", "done", "failures", "latencies_s", "logged", "pending", "refused", "results", "source", "taken",
-        "tenure",
+        "changes", "done", "failures", "late", "latencies_s", "logged", "pending", "refused", "results", "source",
+        "taken", "tenure",
     )  # fmt: skip
 
     def __init__(self, tenure: PartitionTenure | None) -> None:
@@ -75,6 +75,8 @@ class WorkSlice:
         self.done: list[Incoming] = []
         """Messages to acknowledge."""
         self.results: list[tuple[Incoming, bytes]] = []
+        self.late: list[Incoming] = []
+        """Messages that are too late for every window, which are among those done."""
         self.failures: list[ProcessingFailure] = []
         self.latencies_s: list[float] = []
         self.changes: dict[bytes, bytes | None] = {}
@@ -118,8 +120,6 @@ class UserThread:
         self._room = threading.Semaphore(plan.output.pending_max)
         self._windows: Windows[tuple[Incoming, Any]] | None = None
         self._timestamps: Any = None
-        self.late: Callable[[Incoming], None] = lambda message: None
-        """Called with a message that is too late for every window."""
         if plan.window is not None:
             self._windows = Windows(plan.window)
             if plan.window.timestamps:
@@ -270,7 +270,7 @@ class UserThread:
             self.slice.failures.append(self._failure((message,), "system", 0))
             return
         if windows.is_late(at_ms):
-            self.late(message)
+            self.slice.late.append(message)
             self.slice.done.append(message)
             return
         self._evaluate(windows.add((message, value), at_ms))

@@ -40,6 +40,17 @@ def test_a_plan_survives_its_way_to_the_process() -> None:
     assert plan.user_config == {"a": [1]}
 
 
+@pytest.mark.parametrize("guarantee", ["ATLEAST_ONCE", "ATMOST_ONCE"])
+def test_windows_acknowledge_by_the_guarantee_of_their_config(guarantee: str) -> None:
+    made = details()
+    # As records of functions with windows are: the details themselves acknowledge nothing.
+    made.autoAck = False
+    made.processingGuarantees = 3  # type: ignore[assignment]  # MANUAL
+    window = {"windowLengthCount": 5, "processingGuarantees": guarantee}
+    made.userConfig = json.dumps({WINDOW: window})
+    assert planned(made).guarantee == guarantee
+
+
 def test_short_names_are_completed_and_the_defaults_are_apaches() -> None:
     plan = planned(details())
     assert plan.output.topic == "persistent://public/default/out"
