@@ -16,6 +16,7 @@ from engine.auth.actions import Action
 from engine.auth.resource_names import SubscriptionName, TenantName
 from engine.base.errors import InvalidField, InvalidNameError, Refusal
 from engine.base.names import PERSISTENT, NamespaceName, TopicName, check_subscription, split_topic
+from engine.tenancy.checks import ACTIONS
 from engine.tenancy.geo.shadow_topics import source_of
 from engine.tenancy.policies.policy import Policy
 from engine.tenancy.policies.table import REPLICATION
@@ -36,8 +37,8 @@ _POLICIES = {
 }
 _MEMBERS = {
     "tenant": ("admin_roles", "allowed_clusters"),
-    "namespace": ("bundles", "properties", "policies"),
-    "topic": ("partitions", "properties", "policies"),
+    "namespace": ("bundles", "properties", "policies", "grants"),
+    "topic": ("partitions", "properties", "policies", "grants"),
     "subscription": ("properties",),
 }
 _SECTIONS = ("tenants", "namespaces", "topics")
@@ -243,6 +244,8 @@ def _members(kind: str, given: Any, where: str) -> Json:
                 members[member] = _policies(kind, value, place)
             case "properties":
                 members[member] = _texts_by_name(value, place)
+            case "grants":
+                members[member] = _grants(value, place)
             case "partitions":
                 members[member] = _number(value, 0, PARTITIONS_MAX, place)
             case "bundles":
@@ -270,6 +273,24 @@ def _policies(kind: str, given: Any, where: str) -> Json:
         except Refusal as error:
             raise InvalidField(f"{where}.{name}", error.reason) from error
     return policies
+
+
+def _grants(given: Any, where: str) -> dict[str, list[str]]:
+    """Return the actions by role, each once and in their order."""
+    if not isinstance(given, dict):
+        raise InvalidField(where, "must be a mapping of actions by role")
+    granted: dict[str, list[str]] = {}
+    for role, actions in given.items():
+        if not role or role != role.strip():
+            raise InvalidField(f"{where}.{role}", "a role must not begin or end with a blank")
+        words = _texts(actions, f"{where}.{role}")
+        for word in words:
+            if word not in ACTIONS:
+                raise InvalidField(f"{where}.{role}", f"{word} is none of {', '.join(ACTIONS)}")
+        if not words:
+            raise InvalidField(f"{where}.{role}", "must name an action: leave out a role without")
+        granted[role] = [word for word in ACTIONS if word in words]
+    return granted
 
 
 def _texts_by_name(given: Any, where: str) -> dict[str, str]:

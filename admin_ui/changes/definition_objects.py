@@ -14,11 +14,14 @@ from engine.admin.api.arguments import OnTopic
 from engine.admin.api.subscriptions import DURABLE_SUBSCRIPTIONS
 from engine.admin.api.topics import ChangeProperties
 from engine.auth.actions import Action
+from engine.auth.authorization.policy_view import NamespaceAccess
 from engine.auth.identity import Identity
 from engine.auth.resource_names import WholeCluster
 from engine.base.errors import Conflict, NotFound, Unprocessable
 from engine.base.names import PERSISTENT, SYSTEM_PREFIX, NamespaceName, TopicName, split_topic
-from engine.tenancy import namespaces, tenants
+from engine.metadata.records import Document, Stored
+from engine.tenancy import grants, namespaces, tenants
+from engine.tenancy.checks import ACTIONS
 from engine.tenancy.policies.in_force import of_cluster
 from engine.tenancy.policies.policy import Level, Policy, find
 from engine.tenancy.policies.table import BY_NAME, REPLICATION
@@ -69,12 +72,28 @@ async def _live_namespace(engine: Engine, name: NamespaceName) -> Json:
             for policy in OF_NAMESPACES
             if (value := find(of_here, policy.key)) is not None and value not in policy.nothing
         },
+        **_live_grants(stored, None),
+    }
+
+
+def _live_grants(policies: Stored, topic: TopicName | None) -> Json:
+    """Return the grants of a namespace, or of one of its topics, as a member of the object. Damaged ones are unknown,
+    and not none."""
+    if NamespaceAccess.of(policies).damage:
+        return {}
+    return {
+        "grants": {
+            role: sorted(words, key=lambda word: (*ACTIONS, word).index(word))
+            for role, words in sorted(grants.granted_in(policies, topic=topic).items())
+            if words
+        }
     }
 
 
 async def _live_topic(engine: Engine, name: TopicName) -> Json:
     properties = await topics.properties(engine, name)
     in_force = await policies.of_topic(engine, name)
+    of_namespace = await namespaces.get_policies(engine.store, name.namespace)
     return {
         "partitions": await existence.partitions_of(engine, name),
         "properties": dict(properties),
@@ -83,6 +102,7 @@ async def _live_topic(engine: Engine, name: TopicName) -> Json:
             for policy in OF_TOPICS
             if (own := in_force[policy.name]["own"]) is not None
         },
+        **_live_grants(of_namespace, name),
     }
 
 
@@ -234,6 +254,8 @@ async def make_planned(cluster: Cluster, engine: Engine, defined: Defined, conte
                 await partitioned_topics.grow(engine, TopicName.parse(defined.name), field["after"])
             case "properties":
                 await _set_properties(engine, defined, field["after"], field["before"] or {})
+            case "grants" if place is not None:
+                await _set_grants(engine, place, field["before"], field["after"])
     for policy, value in _policies(fields):
         planned = content["policies"].get(policy.name)
         if planned is not None and place is not None:
@@ -289,6 +311,24 @@ async def _set_properties(
         case _:
             topic = TopicName.parse(defined.name)
             await subscriptions.set_properties(engine, topic, defined.subscription, after)
+
+
+async def _set_grants(engine: Engine, place: Place, before: Json | None, after: Json) -> None:
+    """Set the grants of a place, all at once. Raises Conflict where they are not as before."""
+    topic = place if isinstance(place, TopicName) else None
+    namespace = place.namespace if isinstance(place, TopicName) else place
+
+    def change(stored: Document) -> None:
+        grants.require_whole(stored)
+        present = _live_grants(stored, topic)["grants"]
+        if present != before:
+            raise Conflict(CHANGED)
+        for role in present.keys() - after.keys():
+            grants.put_words(stored, role, [], topic=topic)
+        for role, words in after.items():
+            grants.put_words(stored, role, words, topic=topic)
+
+    await namespaces.update_policies(engine.store, namespace, change)
 
 
 def _tenant(wanted: Json) -> Json:

@@ -145,6 +145,11 @@ def words_of(policies: Stored, role: str, *, topic: TopicName | None = None) -> 
     return list((find(policies, path) or {}).get(role) or ())
 
 
+def granted_in(policies: Stored, *, topic: TopicName | None = None) -> Granted:
+    """Return the actions by role that policies of a namespace have: there, or on one topic alone."""
+    return _granted(policies, _NAMESPACE if topic is None else (*_TOPICS, str(topic)))
+
+
 def put_words(
     policies: Document, role: str, actions: list[str], *, topic: TopicName | None = None
 ) -> None:

@@ -11,6 +11,7 @@ from admin_ui.models import AuditEntry
 from engine.admin.api.arguments import EARLIEST_MESSAGE
 from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
 from engine.base.names import NamespaceName, TopicName
+from engine.tenancy import grants
 from engine.tenancy.namespaces import create_namespace
 from engine.tenancy.policies.table import BY_NAME
 from engine.tenancy.tenants import create_tenant
@@ -37,6 +38,8 @@ async def filled(engine: Engine) -> None:
     await partitioned_topics.create(engine, MANY, 2, {})
     ttl = BY_NAME["messageTTL"]
     await policies.set_on_topic(engine, PLAIN, ttl, ttl.read(3600))
+    await grants.grant(engine.store, NAMESPACE, "reader", ["consume"])
+    await grants.grant(engine.store, NAMESPACE, "writer", ["produce"], topic=PLAIN)
     for name in (PLAIN, MANY.partition_at(0), MANY.partition_at(1)):
         args = CreateSubscription(name, "s/1", EARLIEST_MESSAGE, {"k": "v"})
         await engine.call(CREATE_SUBSCRIPTION, args)
@@ -93,9 +96,11 @@ def test_an_export_has_everything_and_applied_changes_nothing(changes: Changes) 
     namespace = document["namespaces"][str(NAMESPACE)]
     assert namespace["properties"] == {"owner": "billing"}
     assert namespace["policies"]["retention"] == RETENTION
+    assert namespace["grants"] == {"reader": ["consume"]}
     assert document["topics"][str(PLAIN)]["policies"] == {"messageTTL": 3600}
+    assert document["topics"][str(PLAIN)]["grants"] == {"writer": ["produce"]}
     assert document["topics"][str(MANY)] == {
-        **{"partitions": 2, "properties": {}, "policies": {}},
+        **{"partitions": 2, "properties": {}, "policies": {}, "grants": {}},
         "subscriptions": {"s/1": {"properties": {"k": "v"}}},
     }
     shown = diff(changes, text)
@@ -153,6 +158,35 @@ def test_exactly_the_difference_that_was_shown_is_made_and_audited(changes: Chan
         (str(NAMESPACE), str(MANY)),
     ]
     assert str(PLAIN) in export(changes)  # what the file does not have stays
+
+
+def test_grants_become_those_of_the_file_and_others_stay(changes: Changes) -> None:
+    document = json.loads(export(changes))
+    namespace = document["namespaces"][str(NAMESPACE)]
+    namespace["grants"] = {"writer": ["consume", "produce"]}
+    document["topics"][str(PLAIN)].pop("grants")
+    shown = diff(changes, json.dumps(document))
+    (differing,) = shown["differing"]
+    assert [field["field"] for field in differing["fields_changed"]] == ["grants"]
+    assert counted(applied(changes, json.dumps(document))) == {"done": 1}
+    after = json.loads(export(changes))
+    assert after["namespaces"][str(NAMESPACE)]["grants"] == {"writer": ["produce", "consume"]}
+    assert after["topics"][str(PLAIN)]["grants"] == {"writer": ["produce"]}
+
+
+def test_a_grant_that_changed_after_the_preview_is_not_undone(
+    changes: Changes, link: BenchLink
+) -> None:
+    document = json.loads(export(changes))
+    document["namespaces"][str(NAMESPACE)]["grants"] = {}
+    text = json.dumps(document)
+    made = apply(changes, text, diff(changes, text)["digest"])
+    link.run(lambda engine: grants.grant(engine.store, NAMESPACE, "other", ["produce"]))
+    done = changes.confirm(changes.get(made.json["id"]))
+    assert "done" not in counted(done)
+    after = json.loads(export(changes))
+    granted = after["namespaces"][str(NAMESPACE)]["grants"]
+    assert granted == {"other": ["produce"], "reader": ["consume"]}
 
 
 def test_an_object_changed_after_the_preview_is_not_changed(changes: Changes) -> None:

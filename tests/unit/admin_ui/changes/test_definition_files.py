@@ -65,6 +65,16 @@ def test_a_written_file_is_read_again(form: Format) -> None:
             "namespaces.a/b.policies.retention",
             "",
         ),
+        (
+            "version: 1\nnamespaces: {a/b: {grants: {r: [delete]}}}",
+            "namespaces.a/b.grants.r",
+            "delete is none of produce, consume",
+        ),
+        (
+            "version: 1\nnamespaces: {a/b: {grants: {r: []}}}",
+            "namespaces.a/b.grants.r",
+            "must name an action",
+        ),
         ("version: 1\ntopics: {'non-persistent://a/b/t': {}}", None, "persistent topic"),
         (f"version: 1\ntopics: {{'{TOPIC}': {{partitions: -1}}}}", None, "from 0 to"),
         ("version: 1\ntenants: [a]", "tenants", "mapping by name"),
