@@ -5,6 +5,7 @@ from typing import Any
 
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
+from engine.base.ranges import words_of
 from engine.broker.topics.subscriptions.pending_host import SubscriptionOfPending
 from engine.broker.transactions.buffer import topic_snapshots
 from engine.broker.transactions.buffer.open_transactions import OpenTransactions
@@ -18,9 +19,15 @@ from engine.broker.transactions.coordinator.transaction_table import (
     TransactionTable,
 )
 from engine.broker.transactions.outcomes import Outcome
+from engine.broker.transactions.pending import pending_state
 from engine.broker.transactions.pending.pending_ack_handle import PendingAckHandle
 from engine.broker.transactions.pending.pending_log import PendingLog
-from engine.broker.transactions.pending.pending_state import TxnAcks
+from engine.broker.transactions.pending.pending_state import (
+    AckedCursor,
+    PendingAck,
+    PendingState,
+    TxnAcks,
+)
 from engine.broker.transactions.txn_id import TxnId
 from tests.sim.plants.planting import Patches
 
@@ -217,3 +224,194 @@ def records_go_before_the_cursor_is_stored() -> Patches:
             self._done = []
 
     return [(PendingAckHandle, "_trim_later", trim)]
+
+
+def a_part_is_taken_for_the_batch() -> Patches:
+    """Acknowledge whole entries of which a committed transaction acknowledged a part."""
+    real = SubscriptionOfPending.commit
+
+    def commit(self: SubscriptionOfPending, held: TxnAcks) -> None:
+        acks = {position: ack._replace(kept=0) for position, ack in held.acks.items()}
+        real(self, TxnAcks(acks, held.cumulative, held.places))
+
+    return [(SubscriptionOfPending, "commit", commit)]
+
+
+def parts_of_a_batch_do_not_conflict() -> Patches:
+    """Let transactions acknowledge the same messages of a batch."""
+    real = pending_state._overlap
+
+    def overlap(ack: PendingAck, kept: int) -> bool:
+        return real(ack, kept) and not (ack.kept and kept)
+
+    return [(pending_state, "_overlap", overlap)]
+
+
+def ended_transactions_take_the_parts_of_others_along() -> Patches:
+    """Forget all that is pending of a batch when one of its transactions ends."""
+
+    def remove(self: PendingState, txn: TxnId) -> None:
+        held = self.transactions.pop(txn, None)
+        if held is None:
+            return
+        if self._cumulative == txn:
+            self._cumulative = None
+        for position in held.acks:
+            self._kept.pop(position, None)
+
+    return [(PendingState, "remove", remove)]
+
+
+def last_part_in_a_transaction_counts() -> Patches:
+    """Replace what a transaction acknowledged of a batch by what it acknowledges next of it."""
+    real = PendingState.restore
+
+    def restore(
+        self: PendingState, txn: TxnId, acks: Sequence[PendingAck], *, cumulative: bool = False
+    ) -> TxnAcks:
+        held = real(self, txn, acks, cumulative=cumulative)
+        if not cumulative:
+            held.acks |= {ack.position: ack for ack in acks}
+        return held
+
+    return [(PendingState, "restore", restore)]
+
+
+def aborted_parts_come_with_the_next_attachment() -> Patches:
+    """Leave parts of batches that an aborted transaction had acknowledged undelivered while consumers are attached."""
+    real = PendingAckHandle._end_stored
+
+    def end_stored(self: PendingAckHandle, txn: TxnId, commit: bool, *rest: Any) -> None:
+        held = self._state.transactions.get(txn)
+        host, release = self._host, self._host.release
+        parts = {at for at, ack in held.acks.items() if ack.kept} if held is not None else set()
+
+        def whole(positions: Sequence[Position], *, everything: bool) -> None:
+            due = [at for at in positions if at not in parts]
+            if due or everything:
+                release(due, everything=everything)
+
+        class Host:
+            def __getattr__(self, name: str) -> Any:
+                return whole if name == "release" else getattr(host, name)
+
+        self._host = Host()  # type: ignore[assignment]
+        try:
+            real(self, txn, commit, *rest)
+        finally:
+            self._host = host
+
+    return [(PendingAckHandle, "_end_stored", end_stored)]
+
+
+def cumulative_ignores_what_others_have() -> Patches:
+    """Accept a cumulative acknowledgement over messages that another transaction acknowledged."""
+
+    def add(
+        self: PendingState,
+        txn: TxnId,
+        ack: PendingAck,
+        cursor: AckedCursor,
+        topic: str,
+        name: str,
+    ) -> None:
+        others = {other: held for other, held in self.transactions.items() if other != txn}
+        before = {other: held.acks for other, held in others.items()}
+        for held in others.values():
+            held.acks = {}
+        try:
+            real(self, txn, ack, cursor, topic, name)
+        finally:
+            for other, held in others.items():
+                held.acks = before[other]
+
+    real = PendingState.add_cumulative
+    return [(PendingState, "add_cumulative", add)]
+
+
+def second_cumulative_replaces_the_first() -> Patches:
+    """Let the next transaction acknowledge cumulatively while one has done so."""
+    real = PendingState.add_cumulative
+
+    def add(self: PendingState, txn: TxnId, *rest: Any) -> Any:
+        before, self._cumulative = self._cumulative, None
+        try:
+            return real(self, txn, *rest)
+        finally:
+            self._cumulative = self._cumulative or before
+
+    return [(PendingState, "add_cumulative", add)]
+
+
+def acknowledged_for_good_is_acknowledged_again() -> Patches:
+    """Accept a cumulative acknowledgement behind the position of the cursor."""
+    real = PendingState.add_cumulative
+
+    class Fresh:
+        mark_delete = Position(-1, -1)
+
+    def add(
+        self: PendingState, txn: TxnId, ack: PendingAck, cursor: AckedCursor, *rest: str
+    ) -> Any:
+        return real(self, txn, ack, Fresh(), *rest)  # type: ignore[arg-type]
+
+    return [(PendingState, "add_cumulative", add)]
+
+
+def batch_at_a_cumulative_end_is_passed() -> Patches:
+    """Acknowledge the whole batch in which a cumulative acknowledgement ends."""
+    real = SubscriptionOfPending.commit
+
+    def commit(self: SubscriptionOfPending, held: TxnAcks) -> None:
+        up_to = held.cumulative
+        if up_to is not None:
+            held = TxnAcks(held.acks, up_to._replace(kept=0), held.places)
+        real(self, held)
+
+    return [(SubscriptionOfPending, "commit", commit)]
+
+
+def batch_at_a_cumulative_end_is_left_out() -> Patches:
+    """Acknowledge only what is before the batch in which a cumulative acknowledgement ends."""
+
+    def commit(self: SubscriptionOfPending, held: TxnAcks) -> None:
+        up_to = held.cumulative
+        real(self, TxnAcks(held.acks, None, held.places))
+        if up_to is not None and up_to.position > self.acked.mark_delete:
+            every = words_of((1 << 64) - 1)
+            kept = every if up_to.kept else ()
+            self.acked.acknowledge_cumulative(up_to.position, kept)
+
+    real = SubscriptionOfPending.commit
+    return [(SubscriptionOfPending, "commit", commit)]
+
+
+def cumulative_is_read_back_as_a_single_one() -> Patches:
+    """Take a cumulative acknowledgement in the log for one of its entry alone."""
+    real = PendingAckHandle._replay
+
+    async def replay(self: PendingAckHandle, opened: PendingLog) -> None:
+        records = opened.records
+
+        async def single() -> AsyncIterator[Any]:
+            async for place, record in records():
+                record.ack_type = 0
+                yield place, record
+
+        opened.records = single  # type: ignore[method-assign]
+        await real(self, opened)
+
+    return [(PendingAckHandle, "_replay", replay)]
+
+
+def aborted_cumulative_stays_hidden() -> Patches:
+    """Leave the messages below an aborted cumulative acknowledgement undelivered."""
+    real = SubscriptionOfPending.release
+
+    def release(
+        self: SubscriptionOfPending, positions: Sequence[Position], *, everything: bool
+    ) -> None:
+        if positions:
+            real(self, positions, everything=False)
+
+    return [(SubscriptionOfPending, "release", release)]

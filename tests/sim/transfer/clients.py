@@ -56,6 +56,13 @@ class AccountClient(Client):
         host = self.rng.choice(self.cluster.brokers).name
         return await self._links.owner(topic, f"pulsar://{host}:{BROKER_PORT}")
 
+    async def coordinator(self, number: int) -> Link:
+        """Return a connection to the owner of a coordinator."""
+        link = await self.link_to(str(COORDINATORS.partition_at(number)))
+        request_id = link.new_id()
+        await link.request(request_id, say.connect_coordinator(number, request_id))
+        return link
+
     async def consume(
         self,
         topic: str,
@@ -187,18 +194,12 @@ class Worker(AccountClient):
 
     # --- transactions ---------------------------------------------------------------------------
 
-    async def _coordinator(self, number: int) -> Link:
-        link = await self.link_to(str(COORDINATORS.partition_at(number)))
-        request_id = link.new_id()
-        await link.request(request_id, say.connect_coordinator(number, request_id))
-        return link
-
     async def _transfer(self) -> None:
         rng, count = self.rng, self.rng.choice((1, 1, 2, 3))
         rng.shuffle(self._held)
         taken, self._held = self._held[:count], self._held[count:]
         number = rng.randrange(self._coordinators)
-        link = await self._coordinator(number)
+        link = await self.coordinator(number)
         request_id = link.new_id()
         timeout_ms = rng.choice(self._timeouts_ms)
         began = await link.request(request_id, say.new_transaction(number, request_id, timeout_ms))
@@ -302,7 +303,7 @@ class Worker(AccountClient):
     async def _settle(self) -> None:
         """Commit again what may not be committed: the answer is the same."""
         for txn, transfer in [*self._unsure.items()]:
-            link = await self._coordinator(txn.most)
+            link = await self.coordinator(txn.most)
             await self._end(link, txn, transfer, commit=True)
 
     @property

@@ -2,6 +2,10 @@
 
 The number of coins never changes (T1 to T7): whatever fails, a coin is one message that is not acknowledged, and its
 versions are a chain. Readers see nothing that is open or aborted, at any moment, and all that is committed.
+
+Beside the accounts there are journals of batches, which clerks acknowledge in transactions: parts of batches, and
+everything up to a message of one. Each message is acknowledged by one committed transaction at most, comes again when
+its transaction is aborted, and never behind a commit.
 """
 
 import asyncio
@@ -18,6 +22,8 @@ from tests.sim.kit.scenario import Run, first_of
 from tests.sim.topics.faults import TOPIC_FAULTS
 from tests.sim.topics.observer import Observer
 from tests.sim.transfer.book import Book
+from tests.sim.transfer.claims import ClaimBook
+from tests.sim.transfer.clerks import Auditor, Clerk, Scribe
 from tests.sim.transfer.clients import (
     AUDIT,
     BANK,
@@ -40,6 +46,8 @@ class TransferPlan:
     workers: int
     coordinators: int
     timeouts_ms: tuple[int, ...]
+    journals: int
+    clerks: int
 
     @classmethod
     def draw(cls, rng: random.Random) -> "TransferPlan":
@@ -49,6 +57,8 @@ class TransferPlan:
             rng.choice((1, 2, 3)),
             rng.choice((1, 2)),
             rng.choice(((500, 3000), (2000, 10_000), (10_000,))),
+            rng.choice((0, 1, 1, 2)),
+            rng.choice((1, 2, 3)),
         )
 
     def setup(self, run: Run) -> "TransferWorkload":
@@ -91,7 +101,8 @@ class TransferWorkload:
         self.run = run
         self.plan = plan
         self.accounts = [f"persistent://public/default/account-{i}" for i in range(plan.accounts)]
-        self.observer = Observer(run.cluster, self.accounts)
+        journals = [f"persistent://public/default/journal-{i}" for i in range(plan.journals)]
+        self.observer = Observer(run.cluster, [*self.accounts, *journals])
         self.book = Book(self.observer, plan.coins)
         self.mint = Mint(self.book, self.accounts)
         self.readers = [
@@ -102,6 +113,20 @@ class TransferWorkload:
             for i in range(plan.workers)
         ]
         self.counter = Counter(self.book, "counter", self.accounts)
+        self.claims = ClaimBook()
+        self.scribe: Scribe | None = None
+        self.auditor: Auditor | None = None
+        self.clerks: list[Clerk] = []
+        if journals:
+            self.scribe = Scribe(self.book, self.claims, "scribe", journals)
+            self.clerks = [
+                Clerk(
+                    *(self.book, self.claims, f"clerk-{i}", journals),
+                    *(plan.coordinators, plan.timeouts_ms),
+                )
+                for i in range(plan.clerks)
+            ]
+            self.auditor = Auditor(self.book, self.claims, "auditor", journals, plan.coordinators)
         run.faults |= {name: partial(act, self.observer) for name, act in TOPIC_FAULTS.items()}
 
     async def start(self) -> None:
@@ -113,25 +138,34 @@ class TransferWorkload:
         await store.close()
         self.mint.start()
         await self.run.reach("publish the coins", lambda: self.mint.done, SETTLE_S, list)
-        for client in (*self.readers, *self.workers):
+        if self.scribe is not None:
+            self.scribe.start()
+            await self.run.reach(
+                "begin the journals",
+                lambda: self.scribe is None or self.scribe.ready,
+                SETTLE_S,
+                list,
+            )
+        for client in (*self.readers, *self.workers, *self.clerks):
             client.start()
         await self.run.reach(
             "begin", lambda: len(self.book.seen) >= self.plan.coins, SETTLE_S, self.book.missing
         )
 
     async def quiet(self) -> None:
-        for worker in self.workers:
-            worker.calm = True
+        users = [*self.workers, *self.clerks]
+        for user in users:
+            user.calm = True
         await self.run.reach(
             "settle all transactions",
-            lambda: not any(worker.unsure for worker in self.workers),
+            lambda: not any(user.unsure for user in users),
             SETTLE_S,
-            lambda: [f"{worker.name}: {worker.unsure}" for worker in self.workers],
+            lambda: [f"{user.name}: {user.unsure}" for user in users],
         )
-        for worker in self.workers:
-            worker.stopping = True
-            if worker.task is not None:
-                worker.task.cancel()
+        for client in (*users, *filter(None, [self.scribe])):
+            client.stopping = True
+            if client.task is not None:
+                client.task.cancel()
         await self.run.reach(
             "read all", lambda: not self.book.missing(), SETTLE_S, self.book.missing
         )
@@ -143,11 +177,26 @@ class TransferWorkload:
             SETTLE_S,
             lambda: [f"without {sorted(everything - set(self.counter.live))}"],
         )
+        if self.auditor is not None:
+            await self._audit(self.auditor)
         await asyncio.sleep(REST_S)
+
+    async def _audit(self, auditor: Auditor) -> None:
+        auditor.start()
+        await self.run.reach(
+            "find all messages of the journals",
+            lambda: auditor.step == "done",
+            SETTLE_S,
+            auditor.missing,
+        )
 
     def check(self) -> list[str]:
         self.run.cluster.count("conflicts", self.book.refused)
         wrong = list(self.observer.history.anomalies)
         if self.counter.live:
             wrong += self.book.check(self.counter.live)
+        self.run.cluster.count("conflicts of claims", self.claims.conflicts)
+        wrong += self.claims.check()
+        if self.auditor is not None:
+            wrong += [f"transfer: {text}" for text in self.auditor.wrong + self.auditor.surplus()]
         return first_of(wrong, "transfer")
