@@ -214,16 +214,19 @@ def ack(
     *,
     cumulative: bool = False,
     ack_set: Sequence[int] | None = None,
+    batch_size: int | None = None,
     request_id: int | None = None,
     txn: tuple[int, int] | None = None,
     validation_error: int | None = None,
 ) -> bytes:
-    """Build ACK. ``ack_set`` (bits set: not yet acknowledged) is sent with each position."""
+    """Build ACK. ``ack_set`` (bits set: not yet acknowledged) and ``batch_size``, the number of messages in the batch,
+    are sent with each position."""
+    part = {"ack_set": ack_set, "batch_size": batch_size}
     return command_frame(
         "ack",
         consumer_id=consumer_id,
         ack_type=int(cumulative),
-        message_id=[message_id(position) | {"ack_set": ack_set} for position in positions],
+        message_id=[message_id(position) | part for position in positions],
         txnid_least_bits=txn[1] if txn else None,
         txnid_most_bits=txn[0] if txn else None,
         request_id=request_id,

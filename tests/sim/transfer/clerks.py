@@ -191,6 +191,7 @@ class JournalClient(AccountClient):
             [position],
             cumulative=cumulative,
             ack_set=words_of(kept) if kept else None,
+            batch_size=every.bit_length(),
             request_id=request_id,
             txn=txn,
         )
