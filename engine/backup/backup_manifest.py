@@ -35,7 +35,8 @@ class BackupManifest:
 
     ``backup_id`` is random. ``began_ms`` and ``ended_ms`` are times since the epoch. ``instance_id`` and ``bookies``
     are those of the cluster that was read. ``parts`` are files of records. ``missing`` names ledgers that the cluster
-    itself had lost, or that are in tiered storage. ``others`` has, for each other file, what it holds; ``secrets``
+    itself had lost. ``moved`` has the number of ledgers that are only in tiered storage, by bucket: a backup has their
+    names, and their objects stay there. ``others`` has, for each other file, what it holds; ``secrets``
     names files that must stay secret.
     """
 
@@ -52,6 +53,7 @@ class BackupManifest:
     others: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    moved: Mapping[str, int] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """Return the manifest as JSON's types."""

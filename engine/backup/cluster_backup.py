@@ -44,6 +44,7 @@ async def save_cluster(
         parts=len(writer.sums),
         files=dict(writer.sums),
         missing=tuple(saver.missing),
+        moved=saver.moved,
     )
 
 

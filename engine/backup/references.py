@@ -23,12 +23,6 @@ def ledgers_of_topic(value: bytes) -> list[int] | None:
     return [span.ledger_id for span in record.ledgers if not offload_of(span).deleted_from_bookies]
 
 
-def moved_ledgers(value: bytes) -> list[int]:
-    """Return the ledgers of a topic that are only in tiered storage. Raises StoredRecordError."""
-    record = LogRecord.decode(value)
-    return [span.ledger_id for span in record.ledgers if offload_of(span).deleted_from_bookies]
-
-
 def ledgers_of_cursor(value: bytes) -> tuple[int, list[int]] | None:
     """Return the ledger with a cursor's state, -1 where the node has it, and the others that the node names; None for a
     cursor that is being deleted. Raises StoredRecordError."""

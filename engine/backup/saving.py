@@ -20,6 +20,7 @@ from engine.backup.backup_records import (
     encode_node,
 )
 from engine.backup.errors import BackupError
+from engine.backup.moved_ledgers import moved_ledgers
 from engine.backup.part_files import PartWriter
 from engine.backup.references import (
     UNREADABLE,
@@ -27,7 +28,6 @@ from engine.backup.references import (
     ledgers_of_schema,
     ledgers_of_state,
     ledgers_of_topic,
-    moved_ledgers,
 )
 from engine.base.crc32c import crc32c
 from engine.ledger.client import LedgerClient
@@ -65,6 +65,8 @@ class Saver:
     progress: Progress = lambda counts: None
     missing: list[str] = field(default_factory=list)
     """Ledgers that records name and that do not exist, with the reason."""
+    moved: dict[str, int] = field(default_factory=dict)
+    """Number of ledgers that are only in tiered storage, by bucket."""
     _counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Counts.__slots__, 0))
     _saved: dict[int, SavedState] = field(default_factory=dict)
 
@@ -177,10 +179,10 @@ class Saver:
         if ledger_ids is None:
             return None
         absent = await self._save_ledgers(ledger_ids)
-        if not absent and (moved := moved_ledgers(value)):
-            self.missing.append(
-                f"ledgers {moved} are in tiered storage alone, of which a backup has the names"
-            )
+        if not absent:
+            for ledger in moved_ledgers(value):
+                bucket = str(ledger.bucket)
+                self.moved[bucket] = self.moved.get(bucket, 0) + 1
         return absent
 
     # Schemas

@@ -12,6 +12,7 @@ from engine.backup.backup_manifest import BackupManifest, write_manifest
 from engine.backup.cluster_backup import save_cluster
 from engine.backup.contents import Contents
 from engine.backup.errors import BackupError
+from engine.backup.moved_ledgers import check_moved
 from engine.backup.part_files import FileSum, sum_of
 from engine.backup.restoring import Progress as RestoreProgress
 from engine.backup.restoring import Restorer
@@ -26,6 +27,8 @@ from engine.ledger.settings import LedgerSettings
 from engine.metadata.settings import MetadataSettings
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
+from engine.offload.settings import OffloadSettings
+from engine.offload.stores.obstore_stores import ConfiguredStores
 from engine.programs.process import StartError
 from engine.programs.program import connect
 
@@ -39,6 +42,7 @@ class BackupSettings:
 
     metadata: MetadataSettings
     ledger: LedgerSettings
+    offload: OffloadSettings
 
 
 PROGRAM = Program("broker", BackupSettings, partial=True)
@@ -122,15 +126,21 @@ def check(folder: Path) -> BackupManifest:
     return _run(run)
 
 
-def restore(settings: BackupSettings, folder: Path, progress: RestoreProgress) -> BackupManifest:
+def restore(
+    settings: BackupSettings, folder: Path, progress: RestoreProgress, *, objects: bool = True
+) -> BackupManifest:
     """Check a backup, restore it into an empty cluster, compare both, and return the manifest.
 
-    Raises MagnetarError, OSError; the same call continues.
+    With ``objects`` the ledgers that are only in tiered storage must be there. Raises MagnetarError, OSError; the same
+    call continues.
     """
 
     async def run(lane: Lane) -> BackupManifest:
         contents = await Contents.open(SystemDisk(), lane, str(folder))
         await contents.check()
+        if objects:
+            policy = settings.offload.policy
+            await check_moved(contents, ConfiguredStores(None if policy is None else policy.bucket))
         async with _cluster(settings) as (store, ledgers):
             await Restorer(contents, store, ledgers, progress).restore()
         return contents.manifest

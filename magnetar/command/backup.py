@@ -52,6 +52,10 @@ def text_of(manifest: BackupManifest, folder: Path) -> str:
         *(f"  {name}: {holds}" for name, holds in manifest.others.items() if "/" not in name),
         *(f"  note: {note}" for note in manifest.notes),
         *(f"  not in the backup: {name}" for name in manifest.missing),
+        *(
+            f"  not in the backup: {count} ledgers that are only in {bucket}; a restore needs that bucket"
+            for bucket, count in sorted(manifest.moved.items())
+        ),
     ]
     if manifest.secrets:
         lines.append(f"  keep secret: {len(manifest.secrets)} files with passwords, keys or tokens")

@@ -26,19 +26,30 @@ from magnetar.operate.restore import restore
     help="Number of the instance's bookies; the default is the backup's, at most 3.",
 )
 @click.option("--without-database", is_flag=True, help="Leave the console's database out.")
+@click.option(
+    "--without-objects",
+    is_flag=True,
+    help="Restore also while objects of tiered storage that the backup names are missing.",
+)
 @data_dir_option
 @json_option
 def command(
     source: Path,
     bookies: int | None,
     without_database: bool,
+    without_objects: bool,
     data_dir: Path | None,
     as_json: bool,
 ) -> None:
     place = place_of(data_dir)
     with failures():
         manifest, number = restore(
-            place, source, report, bookies=bookies or 0, database=not without_database
+            place,
+            source,
+            report,
+            bookies=bookies or 0,
+            database=not without_database,
+            objects=not without_objects,
         )
     counts = manifest.counts
     where = "the cluster" if place.cluster else str(place.data_dir)

@@ -25,13 +25,20 @@ from magnetar.operate.place import OperatedPlace, keep_private
 
 
 def restore(
-    place: OperatedPlace, source: Path, report: Report, *, bookies: int = 0, database: bool = True
+    place: OperatedPlace,
+    source: Path,
+    report: Report,
+    *,
+    bookies: int = 0,
+    database: bool = True,
+    objects: bool = True,
 ) -> tuple[BackupManifest, int]:
     """Check the backup, restore it, compare the result with it; return its manifest and the number of bookies.
 
-    ``bookies``: number of an instance's bookies; 0: as many as the backup's cluster had, at most 3. Raises
-    RestoreError, BackupError, DataFolderError, DatabaseCopyError, MagnetarError, OSError. What an interrupted restore
-    leaves says so, and the same call continues it.
+    ``bookies``: number of an instance's bookies; 0: as many as the backup's cluster had, at most 3. ``objects``:
+    require the objects of ledgers that are only in tiered storage. Raises RestoreError, BackupError, DataFolderError,
+    DatabaseCopyError, MagnetarError, OSError. What an interrupted restore leaves says so, and the same call continues
+    it.
     """
     keep_private()
     report("checking the backup")
@@ -43,7 +50,7 @@ def restore(
     with _target(place, manifest, number) as environ:
         settings = cluster_backups.load(environ, place.directory)
         report("restoring metadata and ledgers, then comparing them with the backup")
-        cluster_backups.restore(settings, source, lambda work, count: None)
+        cluster_backups.restore(settings, source, lambda work, count: None, objects=objects)
         for name in sorted(names):
             if name == DUMP:
                 if database:

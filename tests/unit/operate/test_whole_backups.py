@@ -52,7 +52,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OperatedPlace:
     (data / "secure" / "ca.key").write_text("a key")
     monkeypatch.setattr(OperatedPlace, "readable", no_storage)
     monkeypatch.setattr(cluster_backups, "save", saved)
-    monkeypatch.setattr(cluster_backups, "restore", lambda *_: None)
+    monkeypatch.setattr(cluster_backups, "restore", lambda *_, **__: None)
     monkeypatch.setattr(restoring, "storage", no_storage)
     return OperatedPlace.load({}, data, data)
 
@@ -135,7 +135,7 @@ def test_an_interrupted_restore_is_marked_and_continued_by_the_same_backup(
     back_up(place, tmp_path / "b", ignore)
     target = empty_place(tmp_path)
 
-    def killed(*_: object) -> None:
+    def killed(*_: object, **__: object) -> None:
         raise SystemExit
 
     with monkeypatch.context() as patch:
