@@ -369,6 +369,19 @@ class NamespaceMigrationResource(AdminResource):
         return no_content()
 
 
+class OffloadedLedgersResource(AdminResource):
+    """The objects that tiered storage has of a namespace's ledgers, compared with the records of its topics."""
+
+    read_rights = ADMIN_OF_NAMESPACE
+    work_timeout_s = MANY_TIMEOUT_S
+
+    async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
+        name = namespace_name(tenant, namespace)
+        return json_answer(
+            await self.work(lambda engine: namespaces.offloaded_ledgers(engine, name))
+        )
+
+
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 ROUTES: list[tuple[str, type[AdminResource]]] = [
     ("/admin/v2/namespaces/{tenant}", NamespacesOfTenantResource),
@@ -385,6 +398,7 @@ ROUTES: list[tuple[str, type[AdminResource]]] = [
     (f"{_NAMESPACE}/persistence/bookieAffinity", BookieAffinityResource),
     (f"{_NAMESPACE}/unload", NamespaceUnloadResource),
     (f"{_NAMESPACE}/migration", NamespaceMigrationResource),
+    (f"{_NAMESPACE}/scanOffloadedLedgers", OffloadedLedgersResource),
     (f"{_NAMESPACE}/{{bundle}}/unload", BundleUnloadResource),
     (f"{_NAMESPACE}/{{bundle}}/split", BundleSplitResource),
     (f"{_NAMESPACE}/clearBacklog", NamespaceClearBacklogResource),

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from types import NoneType
 
-from engine.admin.api.arguments import LONG_MAX, JsonObject, NoArguments, within
+from engine.admin.api.arguments import LONG_MAX, JsonObject, NoArguments, OnBundle, within
+from engine.admin.api.rights import ADMIN_OF_NAMESPACE
 from engine.auth.rights import AUTHENTICATED, SUPERUSER
 from engine.rpc.operation import Operation
 
@@ -88,6 +89,13 @@ SCAN_OBJECTS = Operation("scan_objects", ScanObjects, JsonObject, SUPERUSER)
 clusters, "others": of other names, "orphans", "orphanBytes", "removed"}]}``; only ``bucket`` and ``error`` where a
 bucket cannot be scanned. Any broker answers. Raises Failed when a topic's record cannot be read: nothing is
 deleted."""
+SCAN_LEDGERS = Operation("scan_ledgers", OnBundle, JsonObject, ADMIN_OF_NAMESPACE, reads=True)
+"""Objects of a namespace's ledgers in tiered storage: ``{"objects": [{"ledger", "name", "uri", "uuid", "size",
+"lastModified", "userMetadata": null where the store keeps none, "managedLedgerName", "numEntries", "offloaded",
+"status"}], "total", "errors": of another status than OK, "unknown": other objects of the buckets, "truncated"}``.
+Status: OK, NOT-OFFLOADED (of an attempt that is not complete), BAD-UUID (of another attempt), NOT-FOUND (the ledger has
+left its topic), MISSING (a complete copy needs it, and the bucket does not have it). Any broker answers. Raises Failed
+when a bucket or a record cannot be read."""
 REPLICATION = Operation("replication", NoArguments, JsonObject, SUPERUSER, reads=True)
 """Numbers of bookies that ledgers need: ``{"session_ms": number or null, "default": [ensemble, write quorum, ack
 quorum], "regions": [minimum, names], "topics": [[ensemble, write quorum, ack quorum, topics, namespaces]]}``.

@@ -53,6 +53,25 @@ async def _add_below(store: MetadataStore, path: str, named: NamedObjects) -> No
         await _add_below(store, f"{path}/{child}", named)
 
 
+async def records_of_namespace(store: MetadataStore, namespace: str) -> dict[str, LogRecord]:
+    """Return the records of a namespace's topics by the names of their managed ledgers. Raises StoredRecordError when
+    one cannot be read, the store's errors."""
+    parent = paths.managed_ledgers(namespace)
+    try:
+        topics = [f"{parent}/{child}" for child in await store.children(parent)]
+    except NoNodeError:
+        return {}
+    records = {}
+    for start in range(0, len(topics), READ_AT_ONCE):
+        batch = topics[start : start + READ_AT_ONCE]
+        nodes, _ = await store.get_all(batch)
+        for path, node in zip(batch, nodes, strict=True):
+            if node is not None:
+                name = path.removeprefix(f"{paths.MANAGED_LEDGERS}/")
+                records[name] = LogRecord.decode(node[0])
+    return records
+
+
 async def _add_topics(store: MetadataStore, topics: Sequence[str], named: NamedObjects) -> None:
     for start in range(0, len(topics), READ_AT_ONCE):
         nodes, _ = await store.get_all(topics[start : start + READ_AT_ONCE])

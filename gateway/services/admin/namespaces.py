@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from engine.admin.api.arguments import OnBundle, OnSubscription, OnTopic
+from engine.admin.api.brokers import SCAN_LEDGERS
 from engine.admin.api.bundles import (
     INACTIVE,
     SPLIT_BUNDLE,
@@ -94,6 +95,11 @@ async def delete(engine: Engine, namespace: NamespaceName, *, force: bool = Fals
     await delete_namespace(
         engine.store, namespace, force=force, clear=lambda: remove_packages(engine, namespace)
     )
+
+
+async def offloaded_ledgers(engine: Engine, namespace: NamespaceName) -> dict[str, Any]:
+    """Return what tiered storage has of a namespace's ledgers, by any broker: see SCAN_LEDGERS."""
+    return await engine.call(SCAN_LEDGERS, OnBundle(namespace))
 
 
 async def unload(engine: Engine, namespace: NamespaceName) -> None:

@@ -65,7 +65,7 @@ TABLE = {
     """,
     "tenant admin of topic, tenant admin of topic": "create_topic",
     "tenant admin of tenant": "losses",
-    "tenant admin of namespace": "namespace_policies topics_with_policy",
+    "tenant admin of namespace": "namespace_policies scan_ledgers topics_with_policy",
     "lookup of topic": """
         find_schema held_ledgers holdings internal_info internal_stats lookup partitions_to_use schema schema_metadata
         schema_page schemas stored_schemas tiers coordinator_stats transaction_buffer_stats

@@ -137,7 +137,7 @@ class AdminOperations:
         self.settings = SettingOperations(parts.dynamic)
         self.transactions = TransactionOperations(owned, parts.coordinators, store, clock)
         self.packages = PackageOperations(parts.packages)
-        self.tiers = TierOperations(owned, parts.orphans, parts.offload, clock)
+        self.tiers = TierOperations(*(owned, parts.orphans, parts.offload, clock, store))
         self._losses = dict([bind(LOSSES, parts.losses)])
 
     @property

@@ -36,7 +36,7 @@ class OrphanRemoval:
         leads: Callable[[], Awaitable[bool]],
     ) -> None:
         self._store = store
-        self._tiered = tiered
+        self.tiered = tiered
         self._settings = settings
         self._cluster = cluster
         self._clock = clock
@@ -62,7 +62,7 @@ class OrphanRemoval:
     async def scan(self, age_s: int, *, remove: bool) -> list[JsonObject]:
         """Return what each bucket has, as SCAN_OBJECTS does; delete the orphans with ``remove``. A bucket that cannot
         be scanned has an ``error``. Raises StoredRecordError when a record cannot be read, the store's errors."""
-        if self._tiered is None:
+        if self.tiered is None:
             return []
         async with self._scanning:
             buckets = (await named_objects(self._store)).buckets
@@ -70,7 +70,7 @@ class OrphanRemoval:
             if policy is not None:
                 buckets = {bucket for bucket in buckets if bucket.name} | {policy.bucket}
             return [
-                await self._scan_bucket(self._tiered, bucket, age_s, remove)
+                await self._scan_bucket(self.tiered, bucket, age_s, remove)
                 for bucket in sorted(buckets)
             ]
 

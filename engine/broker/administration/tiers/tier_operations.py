@@ -1,11 +1,12 @@
 """Administrative operations on tiered storage."""
 
-from engine.admin.api.arguments import JsonObject
-from engine.admin.api.brokers import SCAN_OBJECTS, ScanObjects
+from engine.admin.api.arguments import JsonObject, OnBundle
+from engine.admin.api.brokers import SCAN_LEDGERS, SCAN_OBJECTS, ScanObjects
 from engine.admin.api.topics import TIERS, TierQuestion
 from engine.base.clock import Clock
-from engine.base.errors import Failed
+from engine.base.errors import Failed, PreconditionFailed
 from engine.broker.administration.operations.owned_topics import OwnedTopics
+from engine.broker.administration.tiers.ledger_scan import scan_namespace
 from engine.broker.administration.tiers.orphan_removal import OrphanRemoval
 from engine.broker.administration.tiers.tier_report import (
     policy_document,
@@ -14,16 +15,25 @@ from engine.broker.administration.tiers.tier_report import (
     tiers,
 )
 from engine.managed.errors import StoredRecordError
+from engine.metadata.store import MetadataStore
+from engine.offload.errors import OffloadError
 from engine.offload.settings import OffloadSettings
 from engine.rpc.operation import Handlers, bind
+from engine.tenancy.namespaces import get_policies
 
 
 class TierOperations:
-    """Handlers of TIERS and SCAN_OBJECTS."""
+    """Handlers of TIERS, SCAN_OBJECTS and SCAN_LEDGERS."""
 
     def __init__(
-        self, topics: OwnedTopics, removal: OrphanRemoval, settings: OffloadSettings, clock: Clock
+        self,
+        topics: OwnedTopics,
+        removal: OrphanRemoval,
+        settings: OffloadSettings,
+        clock: Clock,
+        store: MetadataStore,
     ) -> None:
+        self._store = store
         self._topics = topics
         self._removal = removal
         self._settings = settings
@@ -31,7 +41,13 @@ class TierOperations:
 
     @property
     def handlers(self) -> Handlers:
-        return dict([bind(TIERS, self.tiers), bind(SCAN_OBJECTS, self.scan_objects)])
+        return dict(
+            [
+                bind(TIERS, self.tiers),
+                bind(SCAN_OBJECTS, self.scan_objects),
+                bind(SCAN_LEDGERS, self.scan_ledgers),
+            ]
+        )
 
     async def tiers(self, args: TierQuestion) -> JsonObject:
         log = (await self._topics.persistent(args.topic, "Tiered storage")).log
@@ -50,3 +66,13 @@ class TierOperations:
             return {"buckets": await self._removal.scan(args.age_s, remove=args.remove)}
         except StoredRecordError as error:
             raise Failed(f"nothing is known of the buckets: {error}") from error
+
+    async def scan_ledgers(self, args: OnBundle) -> JsonObject:
+        await get_policies(self._store, args.namespace)
+        tiered = self._removal.tiered
+        if tiered is None:
+            raise PreconditionFailed("No tiered storage is configured here")
+        try:
+            return await scan_namespace(self._store, tiered, args.namespace)
+        except (OffloadError, StoredRecordError) as error:
+            raise Failed(f"the offloaded ledgers of {args.namespace}: {error}") from error
