@@ -173,12 +173,13 @@ class ObstoreStore:
 
 
 _TEXTS = (
-    (StoreTrouble.FORBIDDEN, ("403", "401", "AccessDenied", "Forbidden", "credentials")),
-    (StoreTrouble.FULL, ("507", "QuotaExceeded", "XMinioStorageFull", "Insufficient Storage")),
-    (StoreTrouble.SLOW, ("timed out", "TimedOut", "503", "429", "SlowDown")),
+    (StoreTrouble.FORBIDDEN, (" 403", " 401", "AccessDenied", "Forbidden", "credentials")),
+    (StoreTrouble.FULL, (" 507", "QuotaExceeded", "XMinioStorageFull", "Insufficient Storage")),
+    (StoreTrouble.SLOW, ("timed out", "TimedOut", " 503", " 429", "SlowDown")),
     (StoreTrouble.AWAY, ("Connect", "connect", "dns error", "HTTP error", "error sending request")),
 )
-"""Parts of the texts of errors, which the library has no types for, by trouble; the first that is found counts."""
+"""Parts of the texts of errors, which the library has no types for, by trouble; the first that is found counts.
+A status has a space before it, which the port in an address has not."""
 
 
 def _trouble(error: BaseException) -> StoreTrouble:

@@ -1,10 +1,13 @@
 """Tiered storage against a local store: bytes per second of moving ledgers and of cold reads, and the latency of
 publishing meanwhile.
 
-Run: python -m tests.bench.offload [--dir DIRECTORY] [--mb MB]
+Run: python -m tests.bench.offload [--dir DIRECTORY] [--mb MB] [--store-mb-s MB]
 
-Bookie, broker and store share this process and its disk. The tail is another topic of the same broker, to which one
-message of 1 KiB is appended every 5 ms. The store's own sequential read reads the data objects with the same store.
+Metadata server and bookie are processes of their own, as in every installation; with --together they share the
+broker's process and its event loop. All share one disk with the store. The tail is another topic of the same broker, to
+which one message of 1 KiB is appended every 5 ms. The store's own sequential read reads the data objects with the same
+store, with as many requests at once as the broker makes. With --store-mb-s the store answers after 20 ms and has that
+bandwidth for each direction, as a bucket has.
 """
 
 import argparse
@@ -15,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -31,10 +34,16 @@ from engine.managed.stored.offloads import offload_of
 from engine.offload.bucket import FILES, S3, Bucket
 from engine.offload.object_names import INDEX_ENDING, attributes_of
 from engine.offload.offload_policy import OffloadPolicy
-from engine.offload.stores.obstore_stores import ConfiguredStores
 from engine.offload.tiered_storage import TieredStorage, TierLimits
+from tests.bench.offload.cluster import (
+    MakeBroker,
+    PacedStores,
+    apart,
+    storage_servers,
+    together,
+)
 from tests.support.ledger_cluster import run_of
-from tests.support.managed_cluster import LAZY, NAME, Brokers, Sink
+from tests.support.managed_cluster import NAME, Brokers, Sink
 from tests.support.ports import free_ports
 from tests.support.waiting import until_blocking
 
@@ -42,6 +51,9 @@ MIB = 1 << 20
 ENTRY = 64 << 10
 LEDGER_BYTES = 64 * MIB
 PACE_S = 0.005
+REQUEST_BYTES = 4 * MIB
+AT_ONCE = 2
+"""Requests of the store's own read at once, as many as a broker makes with its default read-ahead."""
 QUIET_S = 10.0
 
 
@@ -108,14 +120,22 @@ async def read_cold(factory: ManagedLedgerFactory, config: LedgerConfig) -> floa
     return size / (time.perf_counter() - began)
 
 
-async def read_objects(bucket: Bucket) -> float:
-    """Read all data objects in order with the store itself; return the bytes per second."""
-    store = ConfiguredStores(None).open(bucket)
+async def read_objects(stores: PacedStores, bucket: Bucket) -> float:
+    """Read all data objects in order with the store itself, AT_ONCE requests at a time; return the bytes per second."""
+    store = stores.open(bucket)
     objects = [listed async for listed in store.listed() if not listed.key.endswith(INDEX_ENDING)]
+    ranges = [
+        (listed.key, start) for listed in objects for start in range(0, listed.size, REQUEST_BYTES)
+    ]
     began, size = time.perf_counter(), 0
-    for listed in objects:
-        for start in range(0, listed.size, 4 * MIB):
-            size += len(await store.get_range(listed.key, start, start + 4 * MIB))
+    for at in range(0, len(ranges), AT_ONCE):
+        answers = await asyncio.gather(
+            *(
+                store.get_range(key, start, start + REQUEST_BYTES)
+                for key, start in ranges[at : at + AT_ONCE]
+            )
+        )
+        size += sum(map(len, answers))
     return size / (time.perf_counter() - began)
 
 
@@ -143,13 +163,11 @@ def s3_server() -> Iterator[Bucket]:
         process.wait(10)
 
 
-async def measure(directory: Path, bucket: Bucket, size: int, limits: TierLimits) -> None:
-    brokers = Brokers(directory / "bookie")
-    await brokers.start()
-
+async def measure(
+    make: MakeBroker, stores: PacedStores, bucket: Bucket, size: int, limits: TierLimits
+) -> None:
     def broker() -> ManagedLedgerFactory:
-        tiered = TieredStorage(ConfiguredStores(None), attributes_of("bench", "0"), limits)
-        return brokers.broker(LAZY, tiered=tiered)
+        return make(TieredStorage(stores, attributes_of("bench", "0"), limits))
 
     config = LedgerConfig(1, 1, 1, ledger_bytes_max=LEDGER_BYTES, ledger_age_min_s=0)
     tiered = replace(config, offload=OffloadPolicy(bucket, deletion_lag_s=-1.0))
@@ -172,7 +190,7 @@ async def measure(directory: Path, bucket: Bucket, size: int, limits: TierLimits
     Brokers.crash(factory)
     tail = Tail(await other.open(f"{NAME}-tail", config))
     tailing = asyncio.ensure_future(tail.run())
-    raw = await read_objects(bucket)
+    raw = await read_objects(stores, bucket)
     tail.p99_ms()
     cold = await read_cold(other, tiered)
     reading_ms = tail.p99_ms()
@@ -187,7 +205,6 @@ async def measure(directory: Path, bucket: Bucket, size: int, limits: TierLimits
     print(
         f"tail p99 while cold is read      {reading_ms:8.2f} ms, {reading_ms / quiet_ms - 1:+.0%}"
     )
-    await brokers.close()
 
 
 def main() -> None:
@@ -197,16 +214,35 @@ def main() -> None:
     parser.add_argument("--moved-mb-s", type=int, default=0, help="bound of moving, MB/s")
     parser.add_argument("--read-mb-s", type=int, default=0, help="bound of cold reads, MB/s")
     parser.add_argument("--s3", action="store_true", help="moto's server in place of a folder")
+    parser.add_argument("--store-mb-s", type=int, default=0, help="bandwidth of the store, MB/s")
+    parser.add_argument("--together", action="store_true", help="bookie in the broker's process")
     given = parser.parse_args()
     limits = TierLimits(
         moved_per_s=given.moved_mb_s * 1_000_000, read_per_s=given.read_mb_s * 1_000_000
     )
+    stores = PacedStores(given.store_mb_s * 1_000_000)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=given.dir)))
         bucket = Bucket(FILES, str(folder / "cold"))
         if given.s3:
             bucket = stack.enter_context(s3_server())
-        asyncio.run(measure(folder, bucket, given.mb * 1_000_000, limits))
+        cluster = (
+            together(folder)
+            if given.together
+            else apart(storage_servers(stack, folder / "data"), folder)
+        )
+        asyncio.run(run(cluster, stores, bucket, given.mb * 1_000_000, limits))
+
+
+async def run(
+    cluster: AbstractAsyncContextManager[MakeBroker],
+    stores: PacedStores,
+    bucket: Bucket,
+    size: int,
+    limits: TierLimits,
+) -> None:
+    async with cluster as make:
+        await measure(make, stores, bucket, size, limits)
 
 
 if __name__ == "__main__":
