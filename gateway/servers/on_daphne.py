@@ -37,21 +37,26 @@ IDLE_S = 60
 
 class _Request(WebRequest):  # type: ignore[misc]
     """Daphne's request with its body in memory, where ``_Channel`` bounds it. Twisted would write it to a file, as is
-    done with an upload here: it is complete before the application knows its caller."""
+    done with an upload here: it is complete before the application judges its caller. One that names no caller is not
+    received."""
 
     def gotLength(self, length: int | None) -> None:
         self.content = TemporaryFile() if self.is_upload else BytesIO()  # noqa: SIM115 - its owner closes it
 
     @property
     def is_upload(self) -> bool:
-        headers = self.requestHeaders.getAllRawHeaders()
         return uploads.is_upload(
             {
                 "method": self.channel._command.decode("latin-1"),
                 "raw_path": self.channel._path,
-                "headers": [(name.lower(), value) for name, values in headers for value in values],
+                "headers": self.lower_headers,
             }
         )
+
+    @property
+    def lower_headers(self) -> list[tuple[bytes, bytes]]:
+        headers = self.requestHeaders.getAllRawHeaders()
+        return [(name.lower(), value) for name, values in headers for value in values]
 
 
 class _Channel(http.HTTPChannel):
@@ -123,9 +128,10 @@ class _Channel(http.HTTPChannel):
         is_upload = self.requests[-1].is_upload
         self._bytes_max = uploads.bytes_max() if is_upload else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         self._body_s = uploads.TIMEOUT_S if is_upload else exchange.BODY_TIMEOUT_S
-        if self.length is not None and self.length > self._bytes_max:
+        is_too_long = self.length is not None and self.length > self._bytes_max
+        if is_too_long or (is_upload and uploads.presents_nothing(self.requests[-1].lower_headers)):
             self._cut = True
-            self.length = 0  # The application refuses the request by its Content-Length.
+            self.length = 0  # The application refuses the request by its head.
             self.requests[-1].requestHeaders.removeHeader(b"Expect")
         super().allHeadersReceived()  # type: ignore[no-untyped-call]
         if self._cut:

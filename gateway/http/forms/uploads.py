@@ -6,6 +6,7 @@ takes one; its body stays in the connection until the view asks for it.
 
 import asyncio
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
@@ -13,6 +14,7 @@ from tempfile import TemporaryFile
 from django.conf import settings
 from django.http import HttpRequest
 
+from engine.auth.http_credentials import AUTHORIZATION, METHOD_HEADER
 from engine.base.errors import MagnetarError, NotReady
 from gateway.clusters.cluster import Parts
 from gateway.clusters.registry import clusters_for
@@ -32,6 +34,8 @@ FORM_BYTES_MAX = 2 << 20
 """Bytes of a form beside the file in it."""
 UPLOADS_MAX = 8
 """Uploads that a gateway receives at once."""
+NAMING_HEADERS = tuple(name.lower().encode() for name in (AUTHORIZATION, METHOD_HEADER, "Cookie"))
+"""Headers by which a caller names itself."""
 _PATH = re.compile(
     rb"(/clusters/[^/]+)?/(admin/v[23]/(functions|sinks?|sources?|packages)|api/v1/functions)/"
 )
@@ -64,6 +68,17 @@ def is_upload(scope: Message) -> bool:
         return False
     kinds = [value for name, value in scope["headers"] if name == b"content-type"]
     return any(is_form(kind.decode("latin-1")) for kind in kinds)
+
+
+def presents_nothing(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Return whether a request, with headers in lower case, is refused because nothing in it names a caller.
+
+    For servers without TLS: a certificate names a caller, too.
+    """
+    general = settings.IDENTITY.general
+    if not general.authentication_enabled or general.anonymous_user_role:
+        return False
+    return not any(name in NAMING_HEADERS for name, _ in headers)
 
 
 def bytes_max() -> int:

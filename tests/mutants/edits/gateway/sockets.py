@@ -78,6 +78,14 @@ EDITS = (
         "W5",
     ),
     Edit(
+        "uploads-of-strangers-are-stored",
+        "gateway/servers/on_daphne.py::_Channel.allHeadersReceived",
+        "is_upload and uploads.presents_nothing(self.requests[-1].lower_headers)",
+        "False",
+        (f"{SERVERS}::test_an_upload_that_names_no_caller_is_answered_before_its_body",),
+        "W5",
+    ),
+    Edit(
         "chunked-bodies-without-a-bound",
         "gateway/servers/on_daphne.py::_Channel.rawDataReceived",
         "if not receives or self._handlingRequest:",

@@ -423,3 +423,40 @@ def test_a_server_that_stops_closes_its_sockets_and_exits_with_zero(name: str) -
     assert stopped == (0, "")
     assert caught.value.rcvd is not None
     assert caught.value.rcvd.code == 1012
+
+
+AUTHENTICATED = {
+    "AUTHENTICATION_ENABLED": "true",
+    "AUTHENTICATION_PROVIDERS": "token",
+    "TOKEN_SECRET_KEY": "data:;base64,c2VjcmV0LWtleS1vZi10aGUtdGVzdC0wMTIzNDU2Nzg5",
+    "BROKER_CLIENT_AUTHENTICATION_PLUGIN": "token",
+    "BROKER_CLIENT_AUTHENTICATION_PARAMETERS": "token:x",
+}
+
+
+@pytest.mark.parametrize(
+    ("head", "is_answered"),
+    [("", True), ("Authorization: Bearer x\r\n", False), ("Cookie: sessionid=x\r\n", False)],
+)
+def test_an_upload_that_names_no_caller_is_answered_before_its_body(
+    monkeypatch: pytest.MonkeyPatch, head: str, is_answered: bool
+) -> None:
+    for name, value in AUTHENTICATED.items():
+        monkeypatch.setenv(f"MAGNETAR_{name}", value)
+    server = Server("daphne")
+    try:
+        for framing in ("Content-Length: 100000", "Transfer-Encoding: chunked"):
+            with server.socket() as sock:
+                sock.sendall(
+                    b"POST /admin/v3/functions/public/default/f HTTP/1.1\r\nHost: x\r\n"
+                    b"Content-Type: multipart/form-data; boundary=b\r\n"
+                    + f"{head}{framing}\r\n\r\n".encode()
+                )
+                if is_answered:
+                    assert sock.recv(4096).startswith(b"HTTP/1.1 200")
+                    continue
+                sock.settimeout(0.5)  # time: nothing comes
+                with pytest.raises(TimeoutError):
+                    sock.recv(4096)
+    finally:
+        server.stop()
