@@ -142,6 +142,7 @@ def main(descriptor: int, root: str) -> None:
         format="[%(asctime)s] [%(levelname)s] %(name)s: %(message)s",
         stream=sys.stdout,
     )
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # what code prints is its log
     sys.setswitchinterval(SWITCH_S)
     status = asyncio.run(_serve(descriptor, root))
     logging.shutdown()

@@ -32,6 +32,7 @@ FILES = {
         "tests/integration/functions/test_instances.py",
         "tests/integration/functions/test_killed_instances.py",
         "tests/integration/functions/test_runtimes.py",
+        "tests/integration/functions/test_shapes.py",
         "tests/integration/spark/test_sink.py",
         "tests/integration/gateway/test_at_once.py",
         "tests/integration/gateway/test_audit_trail.py",
