@@ -132,7 +132,8 @@ _probe = ThreadPoolExecutor(1, thread_name_prefix="database-probe")
 
 
 class Database:
-    """Check of the console's database: it acquires the lock that every change needs."""
+    """Check of the console's database: it acquires the lock that every change needs, and reads a table, since a file
+    that was emptied or replaced can be locked, too."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -156,6 +157,7 @@ class Database:
                 sqlite3.connect(uri, uri=True, timeout=ANSWER_S / 2, isolation_level=None)
             ) as connection:
                 connection.execute("BEGIN IMMEDIATE")
+                connection.execute("SELECT 1 FROM django_migrations LIMIT 1")
                 connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             return error

@@ -30,7 +30,14 @@ def english(page: Page) -> list[str]:
     return sorted({text for text in page.evaluate(SHOWN) if ENGLISH.search(text)})
 
 
-@pytest.mark.timeout(120)
+MORE = (
+    *("tenants", "tenants/public", "brokers", "bundles", "bookies", "clients", "transactions"),
+    *("changes", "definitions", "dead-letters", "copies", "geo"),
+)
+"""Pages of a cluster that show no sentence of the gateway, as those of policies and settings do."""
+
+
+@pytest.mark.timeout(300)
 def test_the_pages_of_daily_work_are_german_once_it_is_chosen(
     page: Page, instance: Instance
 ) -> None:
@@ -55,6 +62,13 @@ def test_the_pages_of_daily_work_are_german_once_it_is_chosen(
             expect(page.get_by_role("link", name="german")).to_be_visible()
         if path == "/":  # what needs attention is named by the gateway, in English
             expect(page.get_by_text("Größte Rückstände")).to_be_visible()
+        assert english(page) == [], path
+
+    others = [f"/c/standalone/{name}" for name in MORE]
+    for path in (*others, f"{TOPIC}/messages", f"{TOPIC}/manage", "/alerts", "/audit"):
+        page.goto(path)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.locator("[aria-busy=true]")).to_have_count(0)
         assert english(page) == [], path
 
     page.get_by_label("Sprache").select_option("en")
