@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.services.health.parts import Database, UnwellError
+from gateway.services.health.checks import UnwellError
+from gateway.services.health.parts import Database
 
 
 def checked(path: Path) -> None:
