@@ -31,7 +31,7 @@ from engine.functions.instance.state.logged_inputs import (
     LoggedPartition,
     LoggedSlice,
     SliceFormatError,
-    Verdict,
+    SliceVerdict,
 )
 from engine.functions.instance.state.registers import (
     BASE,
@@ -396,17 +396,17 @@ class FunctionRegisters:
             log.warning("no slice of inputs: %s at %s: %s", self._topic, message.position, error)
             return
         verdict = self._inputs.judge(part)
-        if verdict is Verdict.REPEATED:
+        if verdict is SliceVerdict.REPEATED:
             return
         is_own = part.writer == self._session
-        if verdict is Verdict.COUNTS:
+        if verdict is SliceVerdict.COUNTS:
             for name, value in part.changes.items():
                 self._store.apply(name, value, born, None)
                 if is_own:
                     self._read_back(name)
         on_read = self._unread.pop(part.number, None) if is_own else None
         if on_read is not None:
-            own.append((on_read, verdict is Verdict.COUNTS))
+            own.append((on_read, verdict is SliceVerdict.COUNTS))
 
     async def _copy(self) -> None:
         """Publish all registers again, then let go of everything before the copy."""

@@ -30,7 +30,7 @@ _BORN = Struct(">qqq")
 _DELETED = 0xFFFFFFFF
 
 
-class Verdict(Enum):
+class SliceVerdict(Enum):
     """Whether a slice counts. REPEATED: it counted before."""
 
     COUNTS = "counts"
@@ -104,21 +104,21 @@ class LoggedInputs:
         """Return what is known of a partition, which may be nothing."""
         return self._partitions.get(name) or LoggedPartition()
 
-    def judge(self, part: LoggedSlice) -> Verdict:
+    def judge(self, part: LoggedSlice) -> SliceVerdict:
         """Note the next slice of the topic, and return whether it counts (F9)."""
         latest = self._writers.get(part.writer)
         if latest == REFUSED:
-            return Verdict.REFUSED
+            return SliceVerdict.REFUSED
         if latest is not None and part.number <= latest:
-            return Verdict.REPEATED
+            return SliceVerdict.REPEATED
         if part.claim:
             self._claim(part)
-            return Verdict.COUNTS
+            return SliceVerdict.COUNTS
         known = self._partitions.setdefault(part.partition, LoggedPartition())
         if part.writer != known.owner:
             # What this writer processed later was computed from this.
             self._note(part.writer, REFUSED)
-            return Verdict.REFUSED
+            return SliceVerdict.REFUSED
         self._note(part.writer, part.number)
         known.last = part.last
         known.results.update(part.results)
@@ -126,7 +126,7 @@ class LoggedInputs:
             known.stored = part.stored
             for sequence in [each for each in known.results if each <= part.stored]:
                 del known.results[sequence]
-        return Verdict.COUNTS
+        return SliceVerdict.COUNTS
 
     def _claim(self, part: LoggedSlice) -> None:
         if part.partition:

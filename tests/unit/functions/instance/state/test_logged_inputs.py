@@ -12,7 +12,7 @@ from engine.functions.instance.state.logged_inputs import (
     LoggedPartition,
     LoggedSlice,
     SliceFormatError,
-    Verdict,
+    SliceVerdict,
 )
 from engine.functions.instance.state.registers import Born
 
@@ -39,12 +39,12 @@ def claim(writer: str, number: int, partition: str = P) -> LoggedSlice:
 
 def test_slices_of_the_last_who_claimed_a_partition_count() -> None:
     inputs = LoggedInputs()
-    assert inputs.judge(part("0-x", 0, 4)) is Verdict.REFUSED
+    assert inputs.judge(part("0-x", 0, 4)) is SliceVerdict.REFUSED
     inputs.judge(claim("0-a", 0))
-    assert inputs.judge(part("0-a", 1, 4)) is Verdict.COUNTS
+    assert inputs.judge(part("0-a", 1, 4)) is SliceVerdict.COUNTS
     inputs.judge(claim("1-b", 0))
-    assert inputs.judge(part("0-a", 2, 5)) is Verdict.REFUSED
-    assert inputs.judge(part("1-b", 1, 9)) is Verdict.COUNTS
+    assert inputs.judge(part("0-a", 2, 5)) is SliceVerdict.REFUSED
+    assert inputs.judge(part("1-b", 1, 9)) is SliceVerdict.COUNTS
     assert inputs.partition(P).last == 9
 
 
@@ -52,9 +52,9 @@ def test_nothing_of_a_writer_counts_after_a_slice_that_did_not() -> None:
     inputs = LoggedInputs()
     for written in (claim("0-a", 0), claim("0-a", 1, Q), claim("1-b", 0)):
         inputs.judge(written)
-    assert inputs.judge(part("0-a", 2, 4)) is Verdict.REFUSED
-    assert inputs.judge(part("0-a", 3, 7, partition=Q)) is Verdict.REFUSED
-    assert inputs.judge(claim("0-a", 4)) is Verdict.REFUSED
+    assert inputs.judge(part("0-a", 2, 4)) is SliceVerdict.REFUSED
+    assert inputs.judge(part("0-a", 3, 7, partition=Q)) is SliceVerdict.REFUSED
+    assert inputs.judge(claim("0-a", 4)) is SliceVerdict.REFUSED
     assert inputs.partition(Q).last == NOTHING
 
 
@@ -63,18 +63,18 @@ def test_an_instance_that_starts_again_ends_what_is_left_of_it() -> None:
     for written in (claim("0-a", 0, ""), claim("0-a", 1), claim("1-c", 0, ""), claim("1-c", 1, Q)):
         inputs.judge(written)
     inputs.judge(claim("0-b", 0, ""))
-    assert inputs.judge(part("0-a", 2, 4)) is Verdict.REFUSED
-    assert inputs.judge(part("1-c", 2, 4, partition=Q)) is Verdict.COUNTS
+    assert inputs.judge(part("0-a", 2, 4)) is SliceVerdict.REFUSED
+    assert inputs.judge(part("1-c", 2, 4, partition=Q)) is SliceVerdict.COUNTS
 
 
 def test_a_slice_that_was_sent_twice_counts_once_and_harms_nothing() -> None:
     inputs = LoggedInputs()
     inputs.judge(claim("0-a", 0))
     first = part("0-a", 1, 4)
-    assert inputs.judge(first) is Verdict.COUNTS
-    assert inputs.judge(part("0-a", 2, 5)) is Verdict.COUNTS
-    assert inputs.judge(first) is Verdict.REPEATED
-    assert inputs.judge(part("0-a", 3, 6)) is Verdict.COUNTS
+    assert inputs.judge(first) is SliceVerdict.COUNTS
+    assert inputs.judge(part("0-a", 2, 5)) is SliceVerdict.COUNTS
+    assert inputs.judge(first) is SliceVerdict.REPEATED
+    assert inputs.judge(part("0-a", 3, 6)) is SliceVerdict.COUNTS
 
 
 def test_results_are_kept_until_they_are_stored_in_the_output() -> None:
@@ -95,8 +95,8 @@ def test_bytes_of_slices_and_copies_are_read_back() -> None:
     assert again.until == Born(3, 4, 5)
     for name in (P, Q, "unknown"):
         assert again.partition(name) == inputs.partition(name)
-    assert again.judge(whole) is Verdict.REPEATED
-    assert again.judge(whole._replace(number=8)) is Verdict.COUNTS
+    assert again.judge(whole) is SliceVerdict.REPEATED
+    assert again.judge(whole._replace(number=8)) is SliceVerdict.COUNTS
 
 
 @given(some.binary(max_size=80))
@@ -122,11 +122,11 @@ class Follower:
     inputs: LoggedInputs = field(default_factory=LoggedInputs)
     sums: dict[str, int] = field(default_factory=dict)
 
-    def read(self, at: int, written: LoggedSlice) -> Verdict | None:
+    def read(self, at: int, written: LoggedSlice) -> SliceVerdict | None:
         if Born(1, at, 0) <= self.inputs.until:
             return None
         verdict = self.inputs.judge(written)
-        if verdict is Verdict.COUNTS:
+        if verdict is SliceVerdict.COUNTS:
             for name, value in written.changes.items():
                 assert value is not None
                 self.sums[name.decode()] = int(value)
@@ -201,7 +201,7 @@ def test_every_input_counts_once_whatever_late_writers_write(
             for written in [writer.queue.pop(0)] * (2 if values[1] else 1):
                 verdict = follower.read(len(topic), written)
                 topic.append(written)
-                if verdict is Verdict.REFUSED and writer is writers[-1]:
+                if verdict is SliceVerdict.REFUSED and writer is writers[-1]:
                     started()
     counted = {name: follower.inputs.partition(name).last + 1 for name in (P, Q)}
     assert {name: follower.sums.get(name, 0) for name in (P, Q)} == counted
