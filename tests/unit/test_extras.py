@@ -58,6 +58,7 @@ NOT_IMPORTED = {
 }
 WHERE_CONFIGURED = {
     "psycopg": "extra postgres, where database_url is set",
+    "fastavro": "extra connectors, where changes of a database are published as Avro",
     "deltalake": "extra delta, where topics are exported as Delta tables",
     "pyiceberg": "extra iceberg, where topics are exported as Iceberg tables",
     "pulsar-client": "extra functions, where the code of a function uses Pulsar's SDK",

@@ -285,7 +285,7 @@ class FunctionInstance:
         assert tenure is not None
         try:
             if sequence_of(messages[0]) <= tenure.logged:
-                known = [each for each in messages if sequence_of(each) <= tenure.logged]
+                known = [message for message in messages if sequence_of(message) <= tenure.logged]
                 self._finish_logged(tenure, known)
                 run = run._replace(messages=messages[len(known) :])
         except MagnetarError as error:

@@ -129,7 +129,7 @@ class TrialHost:
 
     @property
     def has_begun_line(self) -> bool:
-        """Whether the last line that was printed has no end yet."""
+        """True while the last line that was printed has no end."""
         return bool(self._begun)
 
     def write(self, text: str) -> int:
@@ -203,7 +203,7 @@ def limit_process(plan: InstancePlan) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (TRIAL_S, TRIAL_S + 1))
 
 
-class Trial:
+class MessageTrial:
     """A function and the messages it is tried on. ``write`` gets one row for each as soon as it is over."""
 
     def __init__(self, plan: InstancePlan, host: TrialHost) -> None:
@@ -281,7 +281,7 @@ def main() -> None:
     logging.getLogger().addHandler(TrialLog(host))
     with redirect_stdout(host), redirect_stderr(host):
         try:
-            trial = Trial(plan, host)
+            trial = MessageTrial(plan, host)
         except BaseException:
             write({"failed": traceback.format_exc()[-TEXT_MAX:], "logs": host.lines})
         else:

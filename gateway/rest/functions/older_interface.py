@@ -151,7 +151,7 @@ def _of_functions(view: type[ComponentResource]) -> type[ComponentResource]:
     members: dict[str, Any] = {"component": "function", "__doc__": view.__doc__}
     if not hasattr(view, "read_rights") and not hasattr(view, "write_rights"):
         members |= {"read_rights": RIGHTS["function"], "write_rights": RIGHTS["function"]}
-    return type(f"Older{view.__name__}", (view,), members)
+    return type(f"Older{view.__name__.removeprefix('Older')}", (view,), members)
 
 
 _NAMED = "/{tenant}/{namespace}/{functionName}"

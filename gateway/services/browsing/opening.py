@@ -54,7 +54,7 @@ class BrowsedMessage:
     batch_size: int = 1
     problem: str = ""
     compression: str = ""
-    """How the entry is stored, where its metadata do not state it."""
+    """Compression of the stored entry, where its metadata do not state it."""
     text: str | None = field(default=None, compare=False)
     """The value as text, once it was decoded for a filter."""
 

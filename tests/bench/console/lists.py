@@ -178,8 +178,8 @@ async def all_lists(instance: Instance, rows: int, changing: float, show: Show) 
     await windows.asked(instance.http, pids, {"": "limit=1"})
     async with running_source(zookeeper, rows, changing, subscribed=True):
         await asyncio.sleep(20)
-        for each in LISTS[:3]:
-            await _measured(instance, pids, each, show)
+        for bench_list in LISTS[:3]:
+            await _measured(instance, pids, bench_list, show)
         for same in (True, False):
             figures = await windows.watched(
                 instance.http, pids, 50, 20, same=same, channel="subscriptions"
@@ -197,19 +197,24 @@ async def all_lists(instance: Instance, rows: int, changing: float, show: Show) 
     await _measured(instance, pids, LISTS[4], show)
 
 
-async def _measured(instance: Instance, pids: list[int], each: BenchList, show: Show) -> None:
-    figures = await windows.asked(instance.http, pids, each.queries, resource=each.resource)
-    show(f"GET of {each.resource}, ms", figures)
-    await asyncio.to_thread(_opened, instance.http, each, show)
+async def _measured(instance: Instance, pids: list[int], bench_list: BenchList, show: Show) -> None:
+    figures = await windows.asked(
+        instance.http, pids, bench_list.queries, resource=bench_list.resource
+    )
+    show(f"GET of {bench_list.resource}, ms", figures)
+    await asyncio.to_thread(_opened, instance.http, bench_list, show)
 
 
-def _opened(http: str, each: BenchList, show: Show) -> None:
+def _opened(http: str, bench_list: BenchList, show: Show) -> None:
     browser = Browser(http)
     try:
         for time_of in ("first", "second", "third"):
-            show(f"{each.resource} opened the {time_of} time", browser.opening(each.route))
-        if each.columns:
-            figures = browser.reacting(each.route, each.columns, each.typed)
-            show(f"{each.resource} sorted and filtered", figures)
+            show(
+                f"{bench_list.resource} opened the {time_of} time",
+                browser.opening(bench_list.route),
+            )
+        if bench_list.columns:
+            figures = browser.reacting(bench_list.route, bench_list.columns, bench_list.typed)
+            show(f"{bench_list.resource} sorted and filtered", figures)
     finally:
         browser.close()

@@ -1,4 +1,4 @@
-"""What a topic without transactions pays where transactions are enabled: ``python -m tests.bench.transactions.plain``.
+"""Cost of enabled transactions to a topic without any: ``python -m tests.bench.transactions.plain``.
 
 Two of our instances, one with transactions enabled, publish and consume the same entries in slices by turns. Each round
 has new instances: two processes of the same program differ by some per cent as long as they run.

@@ -108,7 +108,7 @@ async def test_each_change_is_stored_once_over_kills_of_instances_and_server(
             await connection.execute(
                 f"INSERT INTO orders SELECT n, 'v' || n FROM generate_series({first}, {written}) n"
             )
-        await asyncio.sleep(delay_s)
+        await asyncio.sleep(delay_s)  # time: each kill has a delay of its own
         os.kill(process.pid, signal.SIGKILL)
         await process.stop(5)
         if step == 2:

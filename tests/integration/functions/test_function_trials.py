@@ -86,7 +86,7 @@ def test_a_function_is_tried_on_the_last_messages_and_leaves_nothing(
         ({"messages": 51}, "messages"),
     ],
 )
-def test_what_cannot_be_tried_is_refused_with_its_reason(
+def test_a_trial_that_is_not_possible_is_refused_with_its_reason(
     instance: Instance, topic: str, change: dict[str, Any], reason: str
 ) -> None:
     body = body_of(topic) | change

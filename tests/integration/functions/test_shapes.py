@@ -158,7 +158,7 @@ async def test_mistakes_of_the_code_end_nothing_but_their_own_message(
     # The thread that never ends did not keep the process.
 
 
-async def test_code_that_exits_or_is_a_coroutine_is_told_so(
+async def test_code_that_exits_or_is_a_coroutine_has_a_clear_error(
     client: pulsar.Client, instance: Instance, tmp_path: Path
 ) -> None:
     inside = unique("in")

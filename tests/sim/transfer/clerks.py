@@ -334,7 +334,7 @@ class Auditor(JournalClient):
         """Messages that were received since the client attached or the last step began."""
         self.wrong: list[str] = []
         self.step = "count"
-        """What is expected next: ``count`` what is left, receive it ``again`` after an abort, nothing when ``done``."""
+        """Next step: ``count`` the rest, receive it ``again`` after an abort, nothing when ``done``."""
 
     def took(self, place: Place, position: Position, due: int) -> None:
         super().took(place, position, due)

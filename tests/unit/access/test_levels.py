@@ -92,6 +92,7 @@ OPERATOR_REST = {
         for component in ("Function", "Source", "Sink")
         for action in ("Start", "Stop", "Restart")
     ),
+    *("OlderTriggerResource", "OlderStopResource", "OlderRestartResource"),
 }
 """Views of REST with a change that the level operate allows."""
 

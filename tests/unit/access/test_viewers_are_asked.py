@@ -165,6 +165,7 @@ ABOUT_NAMESPACE = frozenset(
     {
         *("AntiAffinityResource", "BundlesResource", "LookupBundleResource", "NamespaceView"),
         *("NamespaceGrantsResource", "NamespacePropertiesResource", "NamespacePropertyResource"),
+        "OffloadedLedgersResource",
         *("NamespaceQuotasResource", "NamespaceResource", "NamespaceResourceGroupResource"),
         "SubscriptionGrantsResource",
         *("PackageNamesResource", "PackageVersionsResource", "PackageVersionResource"),

@@ -1,7 +1,7 @@
 """Comparison of a namespace's records with the objects that its buckets have, ledger by ledger.
 
-Apache's brokers list every object of the bucket, whoever it belongs to. A bucket is shared by tenants, so that only
-objects of the namespace's own ledgers are described here; the others are counted.
+Apache's brokers list every object of the bucket, also those of other tenants. Tenants share a bucket, so
+that only objects of the namespace's own ledgers are described here; the others are counted.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What change capture needs at the server: a publication, a replication slot, and the rows that are there already."""
+"""Publication, replication slot and first snapshot of a change capture at the PostgreSQL server."""
 
 import zlib
 from collections.abc import Mapping
@@ -124,10 +124,10 @@ class CaptureServer:
         await self.rows(command, "publication")
 
     async def _check_table(self, name: str) -> None:
-        found = await self.rows(TABLE, "tables", _quoted(*table_name(name)))
-        if not found or found[0][0] not in "rp":
+        rows = await self.rows(TABLE, "tables", _quoted(*table_name(name)))
+        if not rows or rows[0][0] not in "rp":
             raise ConnectorError(f"configs.tables: there is no table {name}")
-        _, identity, has_key = found[0]
+        _, identity, has_key = rows[0]
         if identity == "n" or (identity == "d" and not has_key):
             raise ConnectorError(
                 f"configs.tables: {name} has no primary key: the server would refuse its updates and deletions "
@@ -139,10 +139,10 @@ class CaptureServer:
 
     async def slot(self, name: str) -> KnownSlot | None:
         """Return a slot, None without it."""
-        found = await self.rows(SLOT, "slot", name)
-        if not found:
+        rows = await self.rows(SLOT, "slot", name)
+        if not rows:
             return None
-        plugin, database, pid, status, confirmed = found[0]
+        plugin, database, pid, status, confirmed = rows[0]
         lsn = parse_lsn(confirmed) if confirmed else 0
         return KnownSlot(plugin, database, pid, status, lsn)
 

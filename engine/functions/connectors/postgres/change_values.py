@@ -126,7 +126,7 @@ def unchanged_columns(relation: Relation, row: Row) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What all changes of one transaction or snapshot share."""
+    """Values that all changes of one transaction or snapshot share."""
 
     lsn: int
     transaction: int
@@ -171,7 +171,7 @@ def avro_encoder() -> Callable[[dict[str, Any]], bytes]:
         import fastavro
     except ImportError as error:
         raise ConnectorError(
-            "configs.format: the package fastavro is not installed: pip install 'magnetar[functions]'"
+            "configs.format: the package fastavro is not installed: pip install 'magnetar[connectors]'"
         ) from error
     schema = fastavro.parse_schema(json.loads(json.dumps(AVRO_SCHEMA)))
 

@@ -2,8 +2,8 @@
 
 **Order and numbers.** The server sends whole transactions in the order of their commits, and each again until a place
 behind it is confirmed. Every record has the next number. The state of the source holds a place of the log with the
-number of the first record behind it, and is durable before the server is told that place. So a source that starts
-again gives each record the number that it had, and a topic that deduplicates drops what it has (F10).
+number of the first record behind it, and is durable before that place is confirmed to the server. So a source that
+starts again gives each record the number that it had, and a topic that deduplicates drops what it has (F10).
 
 **Begin.** The slot is made with a snapshot, from which the rows that are there already are read first. A source that
 is interrupted meanwhile drops its slot and begins again, with numbers above all before: only rows of the snapshot can
@@ -115,7 +115,7 @@ SETTINGS = fields(
 
 @dataclass(frozen=True, slots=True)
 class CapturePosition:
-    """How far a source is: the place of the log, and the number of the first record behind it.
+    """Progress of a source: the place of the log, and the number of the first record behind it.
 
     ``numbering``: the settings on which numbers depend. ``system``: the identity of the server's data.
     """
@@ -225,7 +225,7 @@ class ChangesSource(Source):
     async def _adopted(
         self, known: KnownSlot, database: str, fresh: CapturePosition
     ) -> CapturePosition:
-        """Begin at a slot that somebody else has made."""
+        """Begin at a slot that this source did not make."""
         if (known.plugin, known.database) != (PLUGIN, database):
             raise ConnectorError(
                 f"configs.slot: {self._slot} is a slot of {known.plugin} in {known.database}, not of {PLUGIN} "

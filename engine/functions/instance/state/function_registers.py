@@ -144,7 +144,7 @@ class FunctionRegisters:
         self._inputs = LoggedInputs()
         self._writer = str(plan.instance)
         self._counting = {self._writer}
-        """Those whose counts this instance writes: itself and, where inputs are logged, their partitions."""
+        """Writers whose counts this instance writes: itself and, where inputs are logged, their partitions."""
         self._session = f"{plan.instance}-{client.entropy.hex(8)}"
         self._lock = threading.Lock()
         self._store: LocalStore | None = None
@@ -271,7 +271,7 @@ class FunctionRegisters:
             raise StateError(f"{self._topic}: the copy of the logged inputs is damaged") from error
 
     async def claimed(self, partition: str) -> bool:
-        """Claim a partition: afterwards ``logged`` has all of its inputs that count, and nobody else's will.
+        """Claim a partition: afterwards ``logged`` has all of its inputs that count, and no other writer's will.
 
         Return False, without a claim, while no instance has used the state. Raises MagnetarError.
         """

@@ -22,7 +22,7 @@ NOTHING = -1
 WRITERS_KEPT = 1000
 """Writers whose last slice is remembered, the latest ones: each start of an instance is one."""
 REFUSED = -1
-"""In place of a writer's last slice: nothing of it counts any more."""
+"""Stands for a writer's last slice: nothing of it counts any more."""
 _COUNT = Struct(">I")
 _SEQUENCE = Struct(">q")
 _SLICE = Struct(">?Qqq")
@@ -31,7 +31,7 @@ _DELETED = 0xFFFFFFFF
 
 
 class SliceVerdict(Enum):
-    """Whether a slice counts. REPEATED: it counted before."""
+    """Judgement on a slice. REPEATED: it counted before."""
 
     COUNTS = "counts"
     REPEATED = "repeated"
@@ -43,7 +43,7 @@ class SliceFormatError(ValueError):
 
 
 class LoggedSlice(NamedTuple):
-    """What consecutive inputs of a partition changed and returned. Sequence ids as of the results.
+    """Changes and results of consecutive inputs of a partition. Sequence ids as of the results.
 
     ``writer``: the number of its instance, a hyphen, and a name of that start. ``number``: of the slice among those of
     its writer, from 0. ``last``: the last input. ``stored``: up to there the partition's results are stored in the
@@ -83,7 +83,7 @@ class LoggedSlice(NamedTuple):
 
 @dataclass(slots=True)
 class LoggedPartition:
-    """What is known of an input partition. ``owner``: the writer that claimed it last. ``results``: those that may not
+    """State of an input partition. ``owner``: the writer that claimed it last. ``results``: those that may not
     be stored in the output yet."""
 
     last: int = NOTHING
@@ -124,7 +124,7 @@ class LoggedInputs:
         known.results.update(part.results)
         if part.stored > known.stored:
             known.stored = part.stored
-            for sequence in [each for each in known.results if each <= part.stored]:
+            for sequence in [number for number in known.results if number <= part.stored]:
                 del known.results[sequence]
         return SliceVerdict.COUNTS
 

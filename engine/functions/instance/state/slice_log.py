@@ -34,8 +34,9 @@ class LogOfInputs(Protocol):
 
 
 class _PartitionOrder:
-    """What leaves of a partition in one tenure. ``begun``: slices whose results are not all stored, in order, and their
-    last inputs. ``stored``: the last input before those; ``logged``: the last one that was written."""
+    """Slices of a partition in one tenure, in the order in which they leave. ``begun``: slices whose results are not
+    all stored, in order, and their last inputs. ``stored``: the last input before those; ``logged``: the last one that
+    was written."""
 
     def __init__(self) -> None:
         self.begun: deque[tuple[WorkSlice, int]] = deque()

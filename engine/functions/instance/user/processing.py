@@ -34,7 +34,7 @@ class PartitionTenure:
         self.logged = -1
         """The sequence id of the last input that was logged with the state before the tenure."""
         self.claimed = False
-        """True when nobody else can log inputs of the partition."""
+        """True when no other instance can log inputs of the partition."""
 
 
 class MessageRun(NamedTuple):

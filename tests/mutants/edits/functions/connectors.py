@@ -27,7 +27,7 @@ EDITS: tuple[Edit, ...] = (
         f"{CHANGES}.commit",
         "await self._context.put_state(STATE_KEY, saved.encode())",
         "self._link.confirm(self._confirmable)\nawait self._context.put_state(STATE_KEY, saved.encode())",
-        (f"{CAPTURE}::test_the_server_is_told_nothing_before_the_position_is_durable",),
+        (f"{CAPTURE}::test_nothing_is_confirmed_to_the_server_before_the_position_is_durable",),
         "F10",
     ),
     Edit(

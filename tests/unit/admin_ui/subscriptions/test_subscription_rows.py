@@ -17,7 +17,7 @@ KEY = key_of(TOPIC, "work")
 
 
 class Known:
-    """What a collector knows of one topic and its subscription."""
+    """A collector's knowledge of one topic and its subscription."""
 
     def __init__(self) -> None:
         self.topics, self.subscriptions = TopicIndex(), SubscriptionIndex()

@@ -94,7 +94,7 @@ class F:
     assert "Network is unreachable" in connection["error"]
 
 
-async def test_what_is_over_before_the_end_of_the_time_is_shown(
+async def test_messages_processed_before_the_end_of_the_time_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trials, "TRIAL_S", 1)

@@ -33,10 +33,10 @@ def test_all_messages_are_read_in_both_directions(
 
 
 def test_a_message_has_what_apache_states_of_it_and_no_size(link: EngineLink) -> None:
-    one, two, three, *rest = page(link, start="earliest")["rows"]
-    assert (one["key"], one["event"], one["producer"]) == ("k1", 1700000000123, "plain")
+    first, two, three, *rest = page(link, start="earliest")["rows"]
+    assert (first["key"], first["event"], first["producer"]) == ("k1", 1700000000123, "plain")
     # Apache writes the euro sign as a space.
-    assert one["properties"] == {"color": "red", "Ort": "Köln  "}
+    assert first["properties"] == {"color": "red", "Ort": "Köln  "}
     assert two["value"]["text"] == '{"n": 9223372036854775807}'
     assert two["ordering_key"] == "bzE="
     assert (three["sequence"], three["value"]["form"]) == ("77", "bytes")
@@ -44,7 +44,7 @@ def test_a_message_has_what_apache_states_of_it_and_no_size(link: EngineLink) ->
     assert [row["properties"] for row in batch] == [{"i": str(index)} for index in range(5)]
     assert {(row["compression"], row["batch"]["size"]) for row in batch} == {("LZ4", 5)}
     assert rest[5]["compression"] == "ZSTD"
-    assert {row["entry_bytes"] for row in [one, two, three, *rest]} == {None}
+    assert {row["entry_bytes"] for row in [first, two, three, *rest]} == {None}
 
 
 def test_a_message_that_apache_does_not_return_is_named_and_hides_no_other(

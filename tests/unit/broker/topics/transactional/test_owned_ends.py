@@ -83,7 +83,7 @@ async def test_ends_of_one_turn_are_appended_together_in_their_order(bench: Benc
     assert [*buffer.aborted] == [txns[3]]
 
 
-async def test_what_is_not_there_has_nothing_to_end(bench: Bench) -> None:
+async def test_an_absent_topic_or_subscription_has_nothing_to_end(bench: Bench) -> None:
     outcomes: list[BrokerError | None] = []
     ends = ends_of(bench)
     assert on_topic(bench, A, outcomes.append)

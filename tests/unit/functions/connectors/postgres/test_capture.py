@@ -210,7 +210,7 @@ async def test_a_snapshot_that_was_interrupted_begins_anew_under_higher_numbers(
 async def test_changes_are_numbered_alike_over_kills_of_source_and_server(
     server: PostgreSql, sql: Any
 ) -> None:
-    """Whatever is read again has the number that it had, and nothing that is not stored is missing."""
+    """Changes that are read again have the numbers that they had, and nothing that is not stored is missing."""
     await sql.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
     context = FakeContext()
     await (await opened(server, context, snapshot="never")).close()
@@ -246,9 +246,8 @@ async def test_changes_are_numbered_alike_over_kills_of_source_and_server(
             await source.close()
             server.start()
         else:
-            await (
-                source.close()
-            )  # as a kill: what was acknowledged since the commit is not reported
+            # As a kill: acknowledgements since the commit are not reported.
+            await source.close()
     source = await opened(server, context, snapshot="never")
     while len(published) < written:
         for record in await source.read():
@@ -266,13 +265,13 @@ async def test_the_server_forgets_only_what_is_stored(server: PostgreSql, sql: A
     source = await opened(server, context)
     await sql.execute("INSERT INTO t VALUES (1)")
     await sql.execute("INSERT INTO t VALUES (2)")
-    one, two = await read_all(source, 2)
+    first, two = await read_all(source, 2)
     two.ack()
     await source.commit()
     await source.close()
     source = await opened(server, context)
     again = await read_all(source, 2)
-    assert [r.sequence for r in again] == [one.sequence, two.sequence]
+    assert [r.sequence for r in again] == [first.sequence, two.sequence]
     for record in again:
         record.ack()
     await source.commit()
@@ -284,7 +283,7 @@ async def test_the_server_forgets_only_what_is_stored(server: PostgreSql, sql: A
     await source.close()
 
 
-async def test_the_server_is_told_nothing_before_the_position_is_durable(
+async def test_nothing_is_confirmed_to_the_server_before_the_position_is_durable(
     server: PostgreSql, sql: Any
 ) -> None:
     await sql.execute("CREATE TABLE t (id int PRIMARY KEY)")
@@ -447,7 +446,7 @@ async def test_settings_that_cannot_work_are_named(
     assert text in str(caught.value)
 
 
-async def test_a_user_without_the_right_to_replicate_is_told_so(
+async def test_a_user_without_the_right_to_replicate_has_a_clear_error(
     server: PostgreSql, sql: Any
 ) -> None:
     await sql.execute("CREATE TABLE t (id int PRIMARY KEY)")
@@ -500,7 +499,7 @@ async def test_a_server_that_leaves_ends_the_read_with_one_reason(
     await sql.execute("CREATE TABLE t (id int PRIMARY KEY)")
     source = await opened(server)
     reading = asyncio.get_running_loop().create_task(source.read())
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.05)  # time: the read waits for the server when the server is killed
     server.kill()
     with pytest.raises(ConnectorError, match=r"configs.url: the server ended the replication"):
         await asyncio.wait_for(reading, 30)
@@ -508,7 +507,7 @@ async def test_a_server_that_leaves_ends_the_read_with_one_reason(
     server.start()
 
 
-async def test_a_level_of_the_log_that_is_too_low_is_told() -> None:
+async def test_a_level_of_the_log_that_is_too_low_is_an_error() -> None:
     with (
         running_postgresql("wal_level=replica") as other,
         pytest.raises(ConnectorError, match=r"configs.url: the server's wal_level is replica"),

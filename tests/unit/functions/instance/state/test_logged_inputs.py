@@ -1,4 +1,4 @@
-"""Slices of inputs in the topic of the state: each input counts once, whoever writes what how often and how late."""
+"""Slices of inputs in the topic of the state: each input counts once, also with late and repeated writers."""
 
 from dataclasses import dataclass, field
 

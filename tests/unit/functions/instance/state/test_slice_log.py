@@ -172,7 +172,7 @@ def test_inputs_out_of_order_end_the_instance() -> None:
     assert running.lasts == [sequence(5)]
 
 
-def test_what_a_lost_partition_cannot_store_any_more_ends_the_instance() -> None:
+def test_a_result_that_a_lost_partition_cannot_store_ends_the_instance() -> None:
     running, tenure = Running(), claimed()
     running.log.begun_unlogged(part_of(tenure, 1))
     tenure.over = True

@@ -21,7 +21,7 @@ from tests.support.waiting import until
 
 
 class Runner:
-    """Runs trials that last until they are told to end."""
+    """Runs trials that last until they are ended."""
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
