@@ -150,7 +150,9 @@ def _checked(name: str, value: object, kind: Any) -> Any:
             raise ValueError(f"{name}: must be one of {', '.join(inner)}")
         return value
     if origin is dict:
-        if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
+        if not isinstance(value, dict):
+            raise ValueError(f"{name}: must be a JSON object")
+        if inner[1] is str and not all(isinstance(v, str) for v in value.values()):
             raise ValueError(f"{name}: must be a JSON object of texts")
         return value
     if origin is list:

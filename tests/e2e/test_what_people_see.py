@@ -113,8 +113,8 @@ OWN = {"Change password…", "New token…"}
 """Actions of an account, which every level permits."""
 SHOWN_REFUSALS = (403, 404, 409)
 """Refusals that pages show: no right, no such object, and no functions worker in this instance."""
-IN_FORMS = {"Preview …", "Upload a file …"}
-"""Buttons that open a dialog only for a form that is filled in, or one of the browser."""
+IN_FORMS = {"Preview …", "Upload a file …", "Try on the last 10 messages"}
+"""Buttons that open no dialog, or only for a form that is filled in, or one of the browser."""
 READING = {"If it died…"}
 """Dialogs that change nothing."""
 

@@ -18,11 +18,18 @@ from engine.admin.api.policies import SetTopicPolicy
 from engine.admin.api.rows import LoadedTopics
 from engine.admin.api.topics import CREATE_TOPIC, DELETE_TOPIC, CreateTopic
 from engine.base.errors import InvalidRequest, PreconditionFailed, Refusal
-from engine.base.names import TopicName
+from engine.base.names import NamespaceName, TopicName
+from engine.functions.worker_operations import TRY_FUNCTION, TriedFunction
 from engine.rpc.operation import Operation, parse_arguments, to_json
 
 TOPIC = "persistent://t/n/x"
 NAME = TopicName.parse(TOPIC)
+ENTRY = {"topic": TOPIC, "ledger": 3, "entry": 4, "stored": "AA=="}
+TRIED: dict[str, Any] = {
+    **{"component": "function", "namespace": "t/n", "name": "f"},
+    **{"details": "", "file_name": "f.py", "code": "", "package": ""},
+    **{"entries": [ENTRY], "messages": 1},
+}
 
 
 @pytest.mark.parametrize(
@@ -109,6 +116,8 @@ NAME = TopicName.parse(TOPIC)
             InvalidRequest,
             "change: must be one of",
         ),
+        (TRY_FUNCTION, TRIED | {"entries": ["x"]}, InvalidRequest, "entries[0]: must be a JSON"),
+        (TRY_FUNCTION, TRIED | {"entries": {}}, InvalidRequest, "entries: must be a JSON array"),
     ],
 )
 def test_bad_arguments_are_refused_by_field(
@@ -128,6 +137,7 @@ def test_bad_arguments_are_refused_by_field(
         PreviewChange(NAME, "s", "reset", timestamp_ms=5),
         SetTopicPolicy(NAME, "retention", {"retentionSizeInMB": 5}, True, [1]),
         LoadedTopics(),
+        TriedFunction("function", NamespaceName.parse("t/n"), "f", "", "f.py", "", "", [ENTRY], 1),
         LoadedTopics(NAME.namespace),
         NoArguments(),
     ],

@@ -18,6 +18,7 @@ import {
   settingFields,
 } from "./model/deployment-form";
 import type { Component, Connector, Deployment, FunctionPlace } from "./model/function-queries";
+import { Trial } from "./trial";
 
 const KINDS = [
   { value: "function", label: "Function: reads and writes topics" },
@@ -77,13 +78,13 @@ export function DeployForm({
   };
   const whyNot = useWhyNot(cluster, { tenant: at.tenant, namespace: at.namespace }, !problems.namespace);
   const isWrong = Object.keys({ ...problems, ...settingProblems }).length > 0;
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  /** Return the place and deployment of the form; null, with its first wrong field in focus, if a field is wrong. */
+  const filled = () => {
     setTried(true);
     const [wrong] = Object.keys({ ...problems, ...settingProblems });
     if (wrong) {
       form.current?.querySelector<HTMLElement>(`[name="${CSS.escape(wrong)}"]`)?.focus();
-      return;
+      return null;
     }
     const deployment = deploymentOf(
       fields,
@@ -92,7 +93,12 @@ export function DeployForm({
       end ? connector : "",
       isOwnCode && isCodeNew ? code : null,
     );
-    setAsked({ place: at, deployment });
+    return { place: at, deployment };
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const given = filled();
+    if (given) setAsked(given);
   };
   const choices = connectors
     .filter(({ name }) => endOf(connectors, component, name) !== null)
@@ -159,9 +165,10 @@ export function DeployForm({
           </div>
         </Panel>
       )}
+      {component === "function" && <Trial ask={filled} why={whyNot("tryFunction")} />}
       {tried && isWrong && (
         <Notice tone="error">
-          <p role="alert">Correct the marked fields, then preview again.</p>
+          <p role="alert">Correct the marked fields, then try or preview again.</p>
         </Notice>
       )}
       <div>

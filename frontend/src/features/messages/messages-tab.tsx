@@ -161,7 +161,7 @@ function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () =
       title="Read messages"
       note={
         isApache
-          ? "No subscription is moved or created. Apache's REST interface returns one entry for a request."
+          ? "No subscription is moved or created. Apache's REST interface returns one message or batch for a request."
           : "No subscription is moved or created."
       }
       actions={

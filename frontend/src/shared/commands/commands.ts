@@ -453,4 +453,5 @@ export const QUESTIONS: (keyof operations)[] = [
   "rehearseSchema",
   "estimateRun",
   "previewAlertRule",
+  "tryFunction",
 ];

@@ -16,6 +16,9 @@ export type DeleteReceipt = Schemas["DeleteFunctionReceipt"];
 export type DeployPreview = Schemas["DeployFunctionPreview"];
 export type DeployReceipt = Schemas["DeployFunctionReceipt"];
 
+export type FunctionTrial = Schemas["FunctionTrial"];
+export type TriedMessage = Schemas["TriedMessage"];
+
 export interface ConnectorEnd {
   settings: JsonSchema;
   promise: string;
@@ -133,4 +136,14 @@ export function previewDeploy(path: FunctionPlace, deployment: Deployment): Prom
 export function applyDeploy(path: FunctionPlace, token: string): Promise<DeployReceipt> {
   const body = { preview: false, token };
   return answerOf(api.POST(`${ONE}/deploy`, { params: { path }, body })) as Promise<DeployReceipt>;
+}
+
+/** Runs the function on the last messages of its inputs; nothing is changed by it. */
+export function tryFunction(
+  path: FunctionPlace,
+  deployment: Deployment,
+  messages: number,
+): Promise<FunctionTrial> {
+  const body = { ...deployment, messages };
+  return answerOf(api.POST(`${ONE}/try`, { params: { path }, body })) as Promise<FunctionTrial>;
 }
