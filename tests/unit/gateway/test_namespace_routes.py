@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.rest import grants, switched_off
-from gateway.rest.routes import routes
+from gateway.rest import grants
 
 Call = Callable[..., Any]
 NS = "/admin/v2/namespaces/public/default"
@@ -88,19 +87,6 @@ def test_disabled_paths_are_refused_with_that_reason(
     assert answer.status == status
     assert list(answer.json) == ["reason"]
     assert answer.json["reason"].startswith(reason)
-
-
-def test_everything_of_these_trees_is_switched_off() -> None:
-    templates = {
-        route.template
-        for route in routes().values()
-        if route.template.startswith("/admin/v2/") and _of(route.template, ("functions",))
-    }
-    assert templates <= {template for template, _ in switched_off.ROUTES}
-
-
-def _of(template: str, trees: tuple[str, ...]) -> bool:
-    return "/".join(template.split("/")[3:4]).startswith(trees)
 
 
 def test_paths_unknown_to_pulsar_are_not_found(call: Call) -> None:

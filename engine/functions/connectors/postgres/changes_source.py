@@ -278,9 +278,10 @@ class ChangesSource(Source):
             if part is not None:
                 return self._rows(*part)
             lsn = self._transaction.lsn if self._transaction is not None else 0
+            await self._link.stream(self._slot, self._publication, lsn)
+            # Only now: a commit meanwhile must confirm nothing on a connection that does not stream.
             self._snapshot = self._transaction = None
             self._ends.append((self._next - 1, lsn))
-            await self._link.stream(self._slot, self._publication, lsn)
         while True:
             records: list[Record] = []
             for message in await self._link.receive(self._settings["batch"]):

@@ -16,6 +16,7 @@ from engine.functions.connectors.postgres.changes_source import SETTINGS, Change
 from engine.functions.connectors.spi import ConnectorError, Record
 from tests.support.functions.connector_host import FakeContext, read_all
 from tests.support.stores.postgresql import PostgreSql, programs, running_postgresql
+from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.skipif(programs() is None, reason="needs initdb and postgres"),
@@ -81,6 +82,22 @@ async def opened(
         await source.close()
         raise
     return source
+
+
+async def committed(source: ChangesSource, context: FakeContext, last: Record) -> None:
+    """Commit until ``last`` need not be read again: the end of its transaction may arrive after it."""
+
+    async def is_durable() -> bool:
+        await source.commit()
+        position = json.loads(context.state["postgres.position"])
+        return bool(position["next_number"] > (last.sequence or 0))
+
+    reading = asyncio.get_running_loop().create_task(source.read())
+    try:
+        await until(is_durable)
+    finally:
+        reading.cancel()
+        await asyncio.wait([reading])
 
 
 def change(record: Record) -> dict[str, Any]:
@@ -274,7 +291,7 @@ async def test_the_server_forgets_only_what_is_stored(server: PostgreSql, sql: A
     assert [r.sequence for r in again] == [first.sequence, two.sequence]
     for record in again:
         record.ack()
-    await source.commit()
+    await committed(source, context, again[-1])
     await source.close()
     await sql.execute("INSERT INTO t VALUES (3)")
     source = await opened(server, context)
@@ -298,7 +315,7 @@ async def test_nothing_is_confirmed_to_the_server_before_the_position_is_durable
 
     context.put_state = fails  # type: ignore[method-assign]
     with pytest.raises(ConnectionError):
-        await source.commit()
+        await committed(source, context, record)
     await source.close()
     del context.put_state  # type: ignore[attr-defined]
     source = await opened(server, context)
