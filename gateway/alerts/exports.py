@@ -71,6 +71,8 @@ def series(rule: Definition, cluster: str) -> str:
     how = "max" if rule.figure == "oldest_age" else "sum"
     inner = f"{metric}{{{chosen}}}"
     if "topic" in by:
+        # The partition first, in a label of its own: Prometheus refuses two series with the same labels.
+        inner = f'label_replace({inner}, "partition", "$1", "topic", ".*-partition-([0-9]+)")'
         inner = f'label_replace({inner}, "topic", "$1", "topic", "(.*)-partition-[0-9]+")'
     return f"{how} by ({', '.join(by)}) ({inner})"
 

@@ -63,7 +63,6 @@ class Usage:
         self.processes = len(instances_of(self.worker))
         folder = instance.data_dir / "functions"
         self.folders = sum(path.is_dir() for path in folder.rglob("*"))
-        self.temporary = sum("magnetar" in name for name in os.listdir("/tmp"))
         self.topics = sorted(instance.rest("GET", "/admin/v2/persistent/public/default")[1])
         self.consumers = len(consumers_of(instance))
         self.producers = [
@@ -112,7 +111,6 @@ def test_restarts_leave_nothing(instance: Instance, runtime: str) -> None:
     assert after.processes == (INSTANCES if runtime == "process" else 0)
     assert after.threads <= before.threads + INSTANCES
     assert (after.folders, after.topics) == (before.folders, before.topics)
-    assert after.temporary <= before.temporary
     assert (after.consumers, after.producers) == (before.consumers, before.producers)
     assert instance.rest("DELETE", f"/admin/v3/functions/{NAME}")[0] == 204
     until_blocking(lambda: not consumers_of(instance), "all consumers to leave")

@@ -8,6 +8,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,13 +141,18 @@ class Publisher:
             topic, send_timeout_millis=0, block_if_queue_full=True, batching_max_messages=5
         )
         self.count = 0
+        self._refused: list[tuple[int, pulsar.Result]] = []
         self._thread = threading.Thread(target=self._publish)
         self._thread.start()
 
     def _publish(self) -> None:
         while not self._stop.wait(self._pause_s):
-            self._producer.send_async(b"%d" % self.count, lambda result, message_id: None)
+            self._producer.send_async(b"%d" % self.count, partial(self._sent, self.count))
             self.count += 1
+
+    def _sent(self, number: int, result: pulsar.Result, message_id: object) -> None:
+        if result != pulsar.Result.Ok:
+            self._refused.append((number, result))
 
     def close(self) -> int:
         """Stop; return how many messages were published, all of which are stored."""
@@ -154,6 +160,7 @@ class Publisher:
         self._thread.join()
         self._producer.flush()
         self._producer.close()
+        assert not self._refused, f"{len(self._refused)} sends failed, first {self._refused[0]}"
         return self.count
 
 
