@@ -198,19 +198,8 @@ class TransactionCommands:
 
     def end_on_partition(self, body: pb.CommandEndTxnOnPartition) -> Answer:
         """Handle END_TXN_ON_PARTITION."""
-        field = "endTxnOnPartitionResponse"
-        with self._reporting(field, body) as report:
-            taken = self._owned.on_topic(
-                _txn_of(body),
-                body.topic,
-                commit=body.txn_action == pb.COMMIT,
-                low_water_mark=_low_water_mark(body),
-                outcome=report,
-            )
-            if not taken:
-                self._connection.answered(b"")
-                return self._end_on_partition(field, body)
-        return None
+        field, later = "endTxnOnPartitionResponse", self._end_on_partition
+        return self._end_owned(field, body, body.topic, None, later)
 
     async def _end_on_partition(self, field: str, body: pb.CommandEndTxnOnPartition) -> bytes:
         async def end(txn: TxnId) -> None:
@@ -229,20 +218,9 @@ class TransactionCommands:
 
     def end_on_subscription(self, body: pb.CommandEndTxnOnSubscription) -> Answer:
         """Handle END_TXN_ON_SUBSCRIPTION."""
-        field = "endTxnOnSubscriptionResponse"
-        with self._reporting(field, body) as report:
-            taken = self._owned.on_subscription(
-                _txn_of(body),
-                body.subscription.topic,
-                body.subscription.subscription,
-                commit=body.txn_action == pb.COMMIT,
-                low_water_mark=_low_water_mark(body),
-                outcome=report,
-            )
-            if not taken:
-                self._connection.answered(b"")
-                return self._end_on_subscription(field, body)
-        return None
+        field, later = "endTxnOnSubscriptionResponse", self._end_on_subscription
+        of = body.subscription
+        return self._end_owned(field, body, of.topic, of.subscription, later)
 
     async def _end_on_subscription(self, field: str, body: pb.CommandEndTxnOnSubscription) -> bytes:
         async def end(txn: TxnId) -> None:
@@ -263,6 +241,29 @@ class TransactionCommands:
                 )
 
         return await _answered(field, body, end)
+
+    def _end_owned(
+        self,
+        field: str,
+        body: Any,
+        topic: str,
+        subscription: str | None,
+        later: Callable[[str, Any], Awaitable[bytes]],
+    ) -> Answer:
+        """End a transaction on what is served here, or answer by ``later`` where something has to be awaited first."""
+        with self._reporting(field, body) as report:
+            taken = self._owned.end(
+                _txn_of(body),
+                topic,
+                subscription,
+                commit=body.txn_action == pb.COMMIT,
+                low_water_mark=_low_water_mark(body),
+                outcome=report,
+            )
+            if not taken:
+                self._connection.answered(b"")
+                return later(field, body)
+        return None
 
     def _check_owned(self, topic: Topic) -> None:
         """Raise ServiceNotReady when another broker may have the topic meanwhile: what this one does not know of could

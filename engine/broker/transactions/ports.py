@@ -109,8 +109,8 @@ class TransactionAcks(Protocol):
 class OwnedEnds(Protocol):
     """Ends of transactions on topics and subscriptions that this broker serves.
 
-    The methods that end return False, and do nothing, when the topic is not served here now or something has to be
-    awaited first: the end is then requested of whichever broker serves the topic. They raise BrokerError.
+    ``end`` returns False, and does nothing, when the topic is not served here now or something has to be awaited first:
+    the end is then requested of whichever broker serves the topic. It raises BrokerError.
     """
 
     def owns(self, topic: str) -> bool:
@@ -118,21 +118,16 @@ class OwnedEnds(Protocol):
         not know of does not exist. ``topic``: its full name."""
         ...
 
-    def on_topic(
-        self, txn: TxnId, topic: str, *, commit: bool, low_water_mark: int, outcome: Outcome
-    ) -> bool:
-        """End as ``TransactionBuffer.end_soon``. ``topic``: its full name."""
-        ...
-
-    def on_subscription(
+    def end(
         self,
         txn: TxnId,
         topic: str,
-        subscription: str,
+        subscription: str | None,
         *,
         commit: bool,
         low_water_mark: int,
         outcome: Outcome,
     ) -> bool:
-        """End as ``TransactionAcks.end_soon``."""
+        """End as ``TransactionBuffer.end_soon``; on a subscription as ``TransactionAcks.end_soon``. ``topic``: its full
+        name."""
         ...

@@ -20,21 +20,8 @@ class RecordOutcome(NamedTuple):
     failed: Callable[[Exception], None]
 
 
-class _Record:
-    """The entry of one record. An ``EntryReceiver``."""
-
-    __slots__ = ("_receiver", "failed")
-
-    def __init__(self, receiver: RecordOutcome) -> None:
-        self._receiver = receiver
-        self.failed = receiver.failed
-
-    def stored(self, position: Position) -> None:
-        self._receiver.stored(LogPlace(position))
-
-
 class _Records:
-    """The entry of several records. An ``EntryReceiver``."""
+    """The entry of one or several records. An ``EntryReceiver``."""
 
     __slots__ = ("_receivers",)
 
@@ -69,7 +56,7 @@ class RecordWriter:
         """Append a record at the end of this turn of the loop, or with those that follow within the delay."""
         limits = self.batched
         if limits is None:
-            self._entries.append(record, _Record(written))
+            self._entries.append(record, _Records([written]))
             return
         if self._bytes + len(record) > limits.bytes_max:
             self._close_batch()
@@ -96,8 +83,6 @@ class RecordWriter:
             return
         records, receivers = self._records, self._receivers
         self._records, self._receivers, self._bytes = [], [], 0
-        if len(records) == 1:
-            # Stored as without batches: readers distinguish the forms.
-            self._entries.append(records[0], _Record(receivers[0]))
-        else:
-            self._entries.append(batch_of(records), _Records(receivers))
+        # A single record is stored as without batches: readers distinguish the forms.
+        entry = records[0] if len(records) == 1 else batch_of(records)
+        self._entries.append(entry, _Records(receivers))

@@ -17,6 +17,7 @@ from tests.oracle.servers import PEER
 from tests.support.instance import Instance, running_instance
 
 GO = SOURCE.parent / "go" / "transactions" / "main.go"
+COORDINATOR = "pulsar/system/transaction_coordinator_assign-partition-0"
 RUN_S_MAX = 240.0
 JAVA_SAW = """
 commit open [before] []
@@ -136,7 +137,9 @@ def test_apaches_tool_reads_the_coordinators(instance: Instance) -> None:
         done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=120)
         return done.stdout + done.stderr
 
-    assert instance.url in tool("coordinators-list")
+    status, owner = instance.rest("GET", f"/lookup/v2/topic/persistent/{COORDINATOR}")
+    assert status == 200
+    assert tool("coordinators-list").split() == ["0", owner["brokerUrl"]]
     assert json.loads(tool("coordinator-stats", "-c", "0"))["state"] == "Ready"
     assert "coordinator id : 77" in tool("coordinator-stats", "-c", "77")
     assert "should be more than the current" in tool("scale-transactionCoordinators", "-r", "1")

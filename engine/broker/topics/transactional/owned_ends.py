@@ -6,6 +6,7 @@ from engine.broker.topic_table import TopicTable
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from engine.broker.transactions.outcomes import Outcome
+from engine.broker.transactions.ports import TransactionAcks, TransactionBuffer
 from engine.broker.transactions.txn_id import TxnId
 
 
@@ -34,23 +35,11 @@ class TopicEnds:
             return None
         return topic
 
-    def on_topic(
-        self, txn: TxnId, topic: str, *, commit: bool, low_water_mark: int, outcome: Outcome
-    ) -> bool:
-        loaded = self._owned(topic)
-        if loaded is None:
-            return False
-        buffer = loaded.transactions
-        if buffer is None:
-            outcome(None)
-            return True
-        return buffer.end_soon(txn, commit=commit, low_water_mark=low_water_mark, outcome=outcome)
-
-    def on_subscription(
+    def end(
         self,
         txn: TxnId,
         topic: str,
-        subscription: str,
+        subscription: str | None,
         *,
         commit: bool,
         low_water_mark: int,
@@ -60,9 +49,11 @@ class TopicEnds:
         # A subscription that cannot be read now may have acknowledgements of the transaction.
         if loaded is None or subscription in loaded.subscriptions.unread:
             return False
-        present = loaded.subscriptions.get(subscription)
-        pending = None if present is None else present.pending_acks
-        if pending is None:
+        ending: TransactionBuffer | TransactionAcks | None = loaded.transactions
+        if subscription is not None:
+            present = loaded.subscriptions.get(subscription)
+            ending = None if present is None else present.pending_acks
+        if ending is None:
             outcome(None)
             return True
-        return pending.end_soon(txn, commit=commit, low_water_mark=low_water_mark, outcome=outcome)
+        return ending.end_soon(txn, commit=commit, low_water_mark=low_water_mark, outcome=outcome)

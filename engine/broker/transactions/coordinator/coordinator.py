@@ -173,12 +173,8 @@ class Coordinator:
                 "allowed (max_active_transactions_per_owner)"
             )
 
-    async def add_partitions(self, txn_id: TxnId, topics: Sequence[str]) -> None:
-        """Note topics, by full name, that a transaction is about to publish to; durable on return."""
-        await waited(partial(self.add_partitions_soon, txn_id, topics))
-
     def add_partitions_soon(self, txn_id: TxnId, topics: Sequence[str], outcome: Outcome) -> None:
-        """Note as ``add_partitions``; durable with the outcome."""
+        """Note topics, by full name, that a transaction is about to publish to; durable with the outcome."""
         txn = self._open(txn_id)
         txn.check_room(len(topics))
         txn.partitions.update(dict.fromkeys(topics))
@@ -187,16 +183,11 @@ class Coordinator:
         )
         self.log.append(record, txn.positions, partial(self._report, outcome))
 
-    async def add_subscriptions(
-        self, txn_id: TxnId, subscriptions: Sequence[tuple[str, str]]
-    ) -> None:
-        """Note subscriptions, with their topics, on which a transaction is about to acknowledge; durable on return."""
-        await waited(partial(self.add_subscriptions_soon, txn_id, subscriptions))
-
     def add_subscriptions_soon(
         self, txn_id: TxnId, subscriptions: Sequence[tuple[str, str]], outcome: Outcome
     ) -> None:
-        """Note as ``add_subscriptions``; durable with the outcome."""
+        """Note subscriptions, with their topics, on which a transaction is about to acknowledge; durable with the
+        outcome."""
         txn = self._open(txn_id)
         txn.check_room(len(subscriptions))
         txn.subscriptions.update(dict.fromkeys(subscriptions))

@@ -122,22 +122,14 @@ class Participants:
         began_s = self._client.clock.monotonic_s()
         self.pending += 1
         outcome = partial(self._ended_here, end, participant, began_s)
-        topic, subscription = participant
-        commit, mark = end.commit, end.low_water_mark()
         try:
-            if subscription is None:
-                taken = self._owned.on_topic(
-                    end.txn, topic, commit=commit, low_water_mark=mark, outcome=outcome
-                )
-            else:
-                taken = self._owned.on_subscription(
-                    end.txn,
-                    topic,
-                    subscription,
-                    commit=commit,
-                    low_water_mark=mark,
-                    outcome=outcome,
-                )
+            taken = self._owned.end(
+                end.txn,
+                *participant,
+                commit=end.commit,
+                low_water_mark=end.low_water_mark(),
+                outcome=outcome,
+            )
         except BrokerError as error:
             outcome(error)
             return

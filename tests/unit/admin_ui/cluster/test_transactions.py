@@ -9,6 +9,7 @@ from admin_ui.models import AuditEntry
 from engine.broker.transactions.txn_id import TxnId
 from gateway.services.engine_link import Engine
 from tests.support.admin.gateway_client import Gateway
+from tests.support.transactions.coordinator_steps import add_partitions, add_subscriptions
 from tests.unit.admin_ui.test_cluster_pages import API, Call
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
@@ -35,8 +36,8 @@ def begin(link: BenchLink, owner: str, topics: list[str]) -> TxnId:
         assert coordinators is not None
         coordinator = await coordinators.of(0)
         txn = await coordinator.begin(HOUR_MS, owner)
-        await coordinator.add_partitions(txn, topics)
-        await coordinator.add_subscriptions(txn, [(topics[0], "s")])
+        await add_partitions(coordinator, txn, topics)
+        await add_subscriptions(coordinator, txn, [(topics[0], "s")])
         return txn
 
     return link.run(work)
@@ -95,7 +96,7 @@ def test_an_abort_is_of_what_was_shown(call: Call, link: BenchLink) -> None:
     async def more(_: Engine) -> None:
         coordinators = link.bench.broker.running.coordinators
         assert coordinators is not None
-        await (await coordinators.of(0)).add_partitions(txn, TOPICS)
+        await add_partitions(await coordinators.of(0), txn, TOPICS)
 
     link.run(more)
     assert abort(call, txn, token=token).status == 409

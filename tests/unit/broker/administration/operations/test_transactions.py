@@ -29,6 +29,7 @@ from engine.wire.client_commands import send
 from tests.support.admin.broker_instance import BrokerInstance
 from tests.support.broker_bench import PATIENT
 from tests.support.raw_client import entry_of
+from tests.support.transactions.coordinator_steps import add_partitions, add_subscriptions
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.virtual_time
@@ -63,8 +64,8 @@ async def test_a_coordinator_reports_its_transactions_and_its_log(instance: Brok
     assert (stats["state"], stats["leastSigBits"], stats["lowWaterMark"]) == ("Ready", -1, -1)
     coordinator = await coordinators.of(0)
     txn = await coordinator.begin(20_000, "app")
-    await coordinator.add_partitions(txn, ["persistent://public/default/a"])
-    await coordinator.add_subscriptions(txn, [("persistent://public/default/b", "s")])
+    await add_partitions(coordinator, txn, ["persistent://public/default/a"])
+    await add_subscriptions(coordinator, txn, [("persistent://public/default/b", "s")])
     metadata = await admin.call(TRANSACTION_METADATA, OnTransaction(TOPIC, 0, 0))
     assert metadata == {
         "txnId": "(0,0)",
@@ -115,7 +116,7 @@ async def test_a_topic_reports_its_transactions_and_ends_them_for_a_coordinator(
     link = await BrokerLink.open(instance.cluster.network, host, int(port), PATIENT)
     producer = await RawProducer.open(link, name.full)
     for sequence, named in enumerate((txn, lost)):
-        await coordinator.add_partitions(named, [name.full])
+        await add_partitions(coordinator, named, [name.full])
         link.send(
             send(
                 producer.producer_id,

@@ -38,7 +38,7 @@ def on_topic(
     bench: Bench, txn: TxnId, outcome: Outcome, topic: str = NAME.full, *, commit: bool = True
 ) -> bool:
     ends = ends_of(bench)
-    return ends.on_topic(txn, topic, commit=commit, low_water_mark=-1, outcome=outcome)
+    return ends.end(txn, topic, None, commit=commit, low_water_mark=-1, outcome=outcome)
 
 
 async def test_an_end_is_reported_when_its_marker_is_durable(bench: Bench) -> None:
@@ -87,7 +87,7 @@ async def test_an_absent_topic_or_subscription_has_nothing_to_end(bench: Bench) 
     outcomes: list[BrokerError | None] = []
     ends = ends_of(bench)
     assert on_topic(bench, A, outcomes.append)
-    assert ends.on_subscription(
+    assert ends.end(
         *(A, NAME.full, "never"), commit=True, low_water_mark=-1, outcome=outcomes.append
     )
     assert outcomes == [None, None]
@@ -105,7 +105,7 @@ async def test_x8_a_topic_that_may_have_another_owner_confirms_no_end(
     ends = ends_of(bench)
     assert not ends.owns(NAME.full)
     assert not on_topic(bench, A, outcomes.append)
-    assert not ends.on_subscription(
+    assert not ends.end(
         *(A, NAME.full, "s"), commit=True, low_water_mark=-1, outcome=outcomes.append
     )
     assert outcomes == []

@@ -26,6 +26,7 @@ from engine.broker.transactions.log_batches import coordinator_records
 from engine.broker.transactions.txn_id import TxnId
 from engine.managed.factory import ManagedLedgerFactory
 from tests.support.managed_cluster import EAGER, ONE, Brokers, rolling
+from tests.support.transactions.coordinator_steps import add_partitions, add_subscriptions
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.virtual_time
@@ -109,8 +110,8 @@ async def test_a_committed_transaction_is_ended_everywhere_and_leaves_no_entry(
 ) -> None:
     coordinator = await bench.coordinator()
     txn = await coordinator.begin(20_000, "app")
-    await coordinator.add_partitions(txn, [TOPIC, OTHER])
-    await coordinator.add_subscriptions(txn, [(TOPIC, "s")])
+    await add_partitions(coordinator, txn, [TOPIC, OTHER])
+    await add_subscriptions(coordinator, txn, [(TOPIC, "s")])
     await coordinator.end(txn, commit=True)
     assert txn == TxnId(3, 0)
     assert bench.ends.done == [(txn, [TOPIC, OTHER], [(TOPIC, "s")], True, -1)]
@@ -139,7 +140,7 @@ async def test_an_end_that_is_requested_again_succeeds_and_the_other_one_is_refu
     with pytest.raises(InvalidTxnStatus, match=r"`\(3,0\)` to be in OPEN .* in COMMITTING"):
         await coordinator.end(txn, commit=False)
     with pytest.raises(InvalidTxnStatus, match="COMMITTING"):
-        await coordinator.add_partitions(txn, [TOPIC])
+        await add_partitions(coordinator, txn, [TOPIC])
     bench.ends.open.set()
     await asyncio.gather(first, second)
     await coordinator.end(txn, commit=True)
@@ -171,9 +172,9 @@ async def test_the_next_owner_continues_what_was_decided_and_keeps_what_is_open(
     first = await bench.coordinator()
     ended, committing, aborting, left = [await first.begin(60_000, "app") for _ in range(4)]
     await first.end(ended, commit=False)
-    await first.add_partitions(committing, [TOPIC])
-    await first.add_subscriptions(aborting, [(OTHER, "s")])
-    await first.add_partitions(left, [OTHER])
+    await add_partitions(first, committing, [TOPIC])
+    await add_subscriptions(first, aborting, [(OTHER, "s")])
+    await add_partitions(first, left, [OTHER])
     bench.ends.open.clear()
     tasks = [
         asyncio.ensure_future(first.end(committing, commit=True)),
@@ -208,7 +209,7 @@ async def test_the_next_owner_continues_what_was_decided_and_keeps_what_is_open(
 async def test_an_end_is_not_sent_before_its_decision_is_durable(bench: Bench) -> None:
     coordinator = await bench.coordinator()
     txn = await coordinator.begin(20_000, None)
-    await coordinator.add_partitions(txn, [TOPIC])
+    await add_partitions(coordinator, txn, [TOPIC])
     appended: list[Callable[[Exception | None], None]] = []
     coordinator.log.append = lambda record, positions, outcome: appended.append(outcome)  # type: ignore[method-assign]
     request = asyncio.ensure_future(coordinator.end(txn, commit=True))
@@ -335,9 +336,9 @@ async def test_a_time_out_is_bounded(bench: Bench) -> None:
 async def test_the_topics_of_a_transaction_are_bounded(bench: Bench) -> None:
     coordinator = await bench.coordinator()
     txn = await coordinator.begin(1000, None)
-    await coordinator.add_partitions(txn, [f"{TOPIC}{i}" for i in range(PARTICIPANTS_MAX)])
+    await add_partitions(coordinator, txn, [f"{TOPIC}{i}" for i in range(PARTICIPANTS_MAX)])
     with pytest.raises(NotAllowed, match=str(PARTICIPANTS_MAX)):
-        await coordinator.add_partitions(txn, [TOPIC])
+        await add_partitions(coordinator, txn, [TOPIC])
     await coordinator.close()
 
 
@@ -346,7 +347,7 @@ async def test_x7_records_that_are_stored_together_are_read_by_the_next_owner(be
     coordinator = await bench.coordinator(**batched)
     txns = await asyncio.gather(*(coordinator.begin(20_000, "app") for _ in range(4)))
     assert [txn.least for txn in txns] == [0, 1, 2, 3]
-    await asyncio.gather(*(coordinator.add_partitions(txn, [TOPIC]) for txn in txns))
+    await asyncio.gather(*(add_partitions(coordinator, txn, [TOPIC]) for txn in txns))
     assert coordinator.log.ledger.stats().entries == 2
     await asyncio.gather(*(coordinator.end(txn, commit=True) for txn in txns[:3]))
     await until(lambda: coordinator.log.cursor.backlog_entries() == 2)
