@@ -1,6 +1,6 @@
 """Objects of tiered storage that the records of topics name (U5)."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from engine.managed.stored.offloads import offload_of
@@ -47,7 +47,8 @@ async def _add_below(store: MetadataStore, path: str, named: NamedObjects) -> No
         return
     # /managed-ledgers/tenant/namespace/persistent/topic, or with a cluster before the namespace.
     if path.endswith(f"/{DOMAIN}") and path.count("/") >= 4:
-        await _add_topics(store, [f"{path}/{child}" for child in children], named)
+        async for _, record in _records(store, [f"{path}/{child}" for child in children]):
+            named.add(record)
         return
     for child in children:
         await _add_below(store, f"{path}/{child}", named)
@@ -61,20 +62,17 @@ async def records_of_namespace(store: MetadataStore, namespace: str) -> dict[str
         topics = [f"{parent}/{child}" for child in await store.children(parent)]
     except NoNodeError:
         return {}
-    records = {}
+    below = f"{paths.MANAGED_LEDGERS}/"
+    return {path.removeprefix(below): record async for path, record in _records(store, topics)}
+
+
+async def _records(
+    store: MetadataStore, topics: Sequence[str]
+) -> AsyncIterator[tuple[str, LogRecord]]:
+    """Yield the paths of topics that exist, with their records."""
     for start in range(0, len(topics), READ_AT_ONCE):
         batch = topics[start : start + READ_AT_ONCE]
         nodes, _ = await store.get_all(batch)
         for path, node in zip(batch, nodes, strict=True):
             if node is not None:
-                name = path.removeprefix(f"{paths.MANAGED_LEDGERS}/")
-                records[name] = LogRecord.decode(node[0])
-    return records
-
-
-async def _add_topics(store: MetadataStore, topics: Sequence[str], named: NamedObjects) -> None:
-    for start in range(0, len(topics), READ_AT_ONCE):
-        nodes, _ = await store.get_all(topics[start : start + READ_AT_ONCE])
-        for node in nodes:
-            if node is not None:
-                named.add(LogRecord.decode(node[0]))
+                yield path, LogRecord.decode(node[0])

@@ -102,7 +102,7 @@ async def scan_namespace(
         elif len(rows) < OBJECTS_MAX:
             rows.append(await _row(opened[bucket], bucket, stored, name, ledger))
     missing = [
-        _missing(known, key)
+        _object(known, known.name, known.bucket, key, MISSING)
         for ledger_id, known in after.ledgers.items()
         if known.complete and before.ledgers.get(ledger_id) == known
         for key in (known.name.data_key, known.name.index_key)
@@ -132,18 +132,11 @@ async def _row(
     except MissingObjectError:
         # It was deleted after the listing.
         attributes = None
-    return {
-        "ledger": name.ledger_id,
-        "name": stored.key,
-        "uri": f"{bucket.name}/{stored.key}",
-        "uuid": str(name.attempt),
+    described = _object(ledger, name, bucket, stored.key, _status(name, ledger))
+    return described | {
         "size": stored.size,
         "lastModified": stored.modified_ms,
         "userMetadata": attributes,
-        "managedLedgerName": decode_name(ledger.log),
-        "numEntries": ledger.entries,
-        "offloaded": ledger.complete,
-        "status": _status(name, ledger),
     }
 
 
@@ -155,18 +148,20 @@ def _status(name: ObjectName, ledger: KnownLedger) -> str:
     return OK if ledger.complete else NOT_OFFLOADED
 
 
-def _missing(ledger: KnownLedger, key: str) -> JsonObject:
-    """Describe an object that a complete copy needs and that the bucket does not have."""
+def _object(
+    ledger: KnownLedger, name: ObjectName, bucket: Bucket, key: str, status: str
+) -> JsonObject:
+    """Describe an object of a ledger, without what its bucket states of it."""
     return {
-        "ledger": ledger.name.ledger_id,
+        "ledger": name.ledger_id,
         "name": key,
-        "uri": f"{ledger.bucket.name}/{key}",
-        "uuid": str(ledger.name.attempt),
+        "uri": f"{bucket.name}/{key}",
+        "uuid": str(name.attempt),
         "size": 0,
         "lastModified": 0,
         "userMetadata": None,
         "managedLedgerName": decode_name(ledger.log),
         "numEntries": ledger.entries,
-        "offloaded": True,
-        "status": MISSING,
+        "offloaded": ledger.complete,
+        "status": status,
     }
