@@ -43,13 +43,17 @@ async def deployment_form(request: HttpRequest, kind: Kind) -> DeploymentForm:
     options = json_part(parts, "updateOptions") or {}
     if not isinstance(options, dict):
         raise InvalidField("updateOptions", "must be a JSON object")
-    data, url_part = parts.get("data"), parts.get("url")
-    code = CodeGiven(
+    return DeploymentForm(config, code_of(parts), options.get("updateAuthData") is True)
+
+
+def code_of(parts: dict[str, Part]) -> CodeGiven:
+    """Return the code of a form: the parts ``data`` and ``url``."""
+    data, url = parts.get("data"), parts.get("url")
+    return CodeGiven(
         data.content if data is not None else b"",
         data.file_name if data is not None else "",
-        url_part.text.strip() if url_part is not None else "",
+        url.text.strip() if url is not None else "",
     )
-    return DeploymentForm(config, code, options.get("updateAuthData") is True)
 
 
 def json_part(parts: dict[str, Part], name: str) -> Any:

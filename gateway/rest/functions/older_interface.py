@@ -27,9 +27,14 @@ from gateway.rest.functions.components import (
     StoredFileResource,
     TriggerResource,
 )
-from gateway.rest.functions.deployment_forms import JSON_BYTES_MAX, DeploymentForm, form_parts
+from gateway.rest.functions.deployment_forms import (
+    JSON_BYTES_MAX,
+    DeploymentForm,
+    code_of,
+    form_parts,
+)
 from gateway.services.functions import deploying
-from gateway.services.functions.deploying import CodeGiven, Deployment
+from gateway.services.functions.deploying import Deployment
 from gateway.services.functions.package_limits import limits
 
 DETAILS = "functionDetails"
@@ -75,8 +80,7 @@ class DetailsResource(ComponentConfigResource):
 async def _details_form(request: HttpRequest) -> DeploymentForm:
     """Parse a deployment. Raises InvalidRequest, UnsupportedMediaType."""
     parts = await form_parts(request)
-    given, data, url = parts.get(DETAILS), parts.get("data"), parts.get("url")
-    config = None
+    given, config = parts.get(DETAILS), None
     if given is not None:
         if len(given.content) > JSON_BYTES_MAX:
             raise InvalidField(DETAILS, f"must have at most {JSON_BYTES_MAX} bytes")
@@ -90,12 +94,7 @@ async def _details_form(request: HttpRequest) -> DeploymentForm:
             config.pop("resources", None)
         if not details.parallelism:
             config.pop("parallelism", None)
-    code = CodeGiven(
-        data.content if data is not None else b"",
-        data.file_name if data is not None else "",
-        url.text.strip() if url is not None else "",
-    )
-    return DeploymentForm(parse_config("function", config), code)
+    return DeploymentForm(parse_config("function", config), code_of(parts))
 
 
 class FunctionStatusesResource(StatusResource):
@@ -143,7 +142,7 @@ def _answering(view: type[ComponentResource], verb: str) -> type[ComponentResour
         await view.post(self, request, **path)  # type: ignore[attr-defined]
         return _made()
 
-    return type(f"Older{verb}Resource", (view,), {"post": post, "__doc__": view.__doc__})
+    return type(f"{verb}Resource", (view,), {"post": post, "__doc__": view.__doc__})
 
 
 def _of_functions(view: type[ComponentResource]) -> type[ComponentResource]:
@@ -151,7 +150,7 @@ def _of_functions(view: type[ComponentResource]) -> type[ComponentResource]:
     members: dict[str, Any] = {"component": "function", "__doc__": view.__doc__}
     if not hasattr(view, "read_rights") and not hasattr(view, "write_rights"):
         members |= {"read_rights": RIGHTS["function"], "write_rights": RIGHTS["function"]}
-    return type(f"Older{view.__name__.removeprefix('Older')}", (view,), members)
+    return type(f"Older{view.__name__}", (view,), members)
 
 
 _NAMED = "/{tenant}/{namespace}/{functionName}"

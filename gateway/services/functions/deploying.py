@@ -108,19 +108,12 @@ class RehearsedDeployment(NamedTuple):
 
 async def rehearse(deployment: Deployment) -> RehearsedDeployment:
     """Check a deployment as ``create`` or ``update`` does, and store nothing. Raises InvalidRequest, Refusals."""
-    kind, code = deployment.kind, _code(deployment)
-    try:
-        metadata: FunctionMetaData = await deployment.service.metadata(deployment.function)
-    except NotFound:
-        await _check_namespace(deployment)
-        _check_given(deployment, code, f"{deployment.noun} Package is not provided")
-        details = _details(deployment, deployment.named_config, code)
+    kind = deployment.kind
+    metadata, details = await _checked(deployment, _code(deployment))
+    if metadata is None:
         return RehearsedDeployment(None, _shown(kind, details), -1)
-    stored = metadata.functionDetails
-    before = config_of(stored)
-    given = built_in_connectors.with_stored_secrets(kind, stored, before, deployment.config)
-    details = _details(deployment, merged(kind, before, given), code)
-    return RehearsedDeployment(_shown(kind, stored), _shown(kind, details), metadata.version)
+    before = _shown(kind, metadata.functionDetails)
+    return RehearsedDeployment(before, _shown(kind, details), metadata.version)
 
 
 async def planned(deployment: Deployment) -> tuple[FunctionDetails, CodeGiven]:
@@ -128,21 +121,33 @@ async def planned(deployment: Deployment) -> tuple[FunctionDetails, CodeGiven]:
 
     An update without code of its own has the code that is stored.
     """
-    kind, code = deployment.kind, await _located(deployment, _code(deployment))
+    code = await _located(deployment, _code(deployment))
+    metadata, details = await _checked(deployment, code)
+    if metadata is not None and not code.is_file and not code.url:
+        file_name = metadata.packageLocation.originalFileName
+        code = CodeGiven(url=str(package_of(metadata)), file_name=file_name)
+    return details, code
+
+
+async def _checked(
+    deployment: Deployment, code: CodeGiven
+) -> tuple[FunctionMetaData | None, FunctionDetails]:
+    """Return the stored record, None before the first, and the record as it would be stored. Raises InvalidRequest,
+    Refusals."""
     try:
         metadata: FunctionMetaData = await deployment.service.metadata(deployment.function)
     except NotFound:
         await _check_namespace(deployment)
         _check_given(deployment, code, f"{deployment.noun} Package is not provided")
-        return _details(deployment, deployment.named_config, code), code
-    stored = metadata.functionDetails
-    before = config_of(stored)
+        return None, _details(deployment, deployment.named_config, code)
+    return metadata, _details(deployment, _updated(deployment, metadata.functionDetails), code)
+
+
+def _updated(deployment: Deployment, stored: FunctionDetails) -> JsonConfig:
+    """Return the stored config with the fields that an update gives."""
+    kind, before = deployment.kind, config_of(stored)
     given = built_in_connectors.with_stored_secrets(kind, stored, before, deployment.config)
-    details = _details(deployment, merged(kind, before, given), code)
-    if not code.is_file and not code.url:
-        place = metadata.packageLocation
-        code = CodeGiven(url=str(package_of(metadata)), file_name=place.originalFileName)
-    return details, code
+    return merged(kind, before, given)
 
 
 def _shown(kind: Kind, details: FunctionDetails) -> JsonConfig:
@@ -190,11 +195,7 @@ async def update(deployment: Deployment, *, anyway: bool = False) -> None:
     except NotFound as error:
         raise InvalidRequest(error.reason) from error
     stored = metadata.functionDetails
-    before = config_of(stored)
-    given = built_in_connectors.with_stored_secrets(
-        deployment.kind, stored, before, deployment.config
-    )
-    config = merged(deployment.kind, before, given)
+    config = _updated(deployment, stored)
     code = await _located(deployment, _code(deployment))
     details = _details(deployment, config, code)
     details.packageUrl = stored.packageUrl

@@ -16,18 +16,27 @@ KINDS = ("function", "source", "sink")
 
 def namespace_path(tree: str, namespace: str) -> str:
     """Return the path of a namespace's functions, sources or sinks. Raises CommandFailed."""
+    return f"/admin/v3/{tree}/{_namespace_tail(namespace)}"
+
+
+def _namespace_tail(namespace: str) -> str:
     parts = namespace.split("/")
     if len(parts) != 2 or not all(parts):
         raise CommandFailed(f"{namespace!r} is no namespace: it is TENANT/NAMESPACE", Exit.USAGE)
-    return f"/admin/v3/{tree}/" + "/".join(quote(part, safe="") for part in parts)
+    return "/".join(quote(part, safe="") for part in parts)
 
 
 def named_path(tree: str, name: str) -> str:
     """Return the path of a function, source or sink, NAME or TENANT/NAMESPACE/NAME. Raises CommandFailed."""
+    return f"/admin/v3/{tree}/{named_tail(name)}"
+
+
+def named_tail(name: str) -> str:
+    """Return the end of the paths of a function, source or sink: tenant, namespace and name. Raises CommandFailed."""
     namespace, _, local = name.rpartition("/")
     if not local:
         raise CommandFailed(f"{name!r} is no name: it is NAME or TENANT/NAMESPACE/NAME", Exit.USAGE)
-    return f"{namespace_path(tree, namespace or DEFAULT)}/{quote(local, safe='')}"
+    return f"{_namespace_tail(namespace or DEFAULT)}/{quote(local, safe='')}"
 
 
 def package_path(url: str) -> str:

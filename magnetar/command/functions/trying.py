@@ -2,14 +2,13 @@
 
 import base64
 from typing import Any
-from urllib.parse import quote
 
 import click
 
 from magnetar.command.cluster.calls import call, cluster_path
 from magnetar.command.connecting.options import ClusterAddress, connection_options
-from magnetar.command.exits import CommandFailed, Exit
-from magnetar.command.functions.forms import DEFAULT, config_of, read_code
+from magnetar.command.exits import Exit
+from magnetar.command.functions.forms import config_of, named_tail, read_code
 from magnetar.command.output import emit, json_option, safe
 
 
@@ -52,11 +51,7 @@ def try_function(
     if file is not None:
         content, file_name = read_code(file)
         body |= {"code": base64.b64encode(content).decode(), "file_name": file_name}
-    namespace, _, local = name.rpartition("/")
-    parts = [*(namespace or DEFAULT).split("/"), local]
-    if len(parts) != 3 or not all(parts):
-        raise CommandFailed(f"{name!r} is no name: it is NAME or TENANT/NAMESPACE/NAME", Exit.USAGE)
-    tail = "/".join(quote(part, safe="") for part in parts)
+    tail = named_tail(name)
 
     async def tried(admin: Any) -> Any:
         path = f"{await cluster_path(admin)}/functions/function/{tail}/try"
