@@ -45,11 +45,10 @@ class TrialRequest:
 
 
 class TrialRunner:
-    """Runs trials. ``user``: the operating system's user that they run as; None: this process's own."""
+    """Runs trials, as this process's own user of the operating system."""
 
-    def __init__(self, unpacker: Unpacker, *, user: int | None = None) -> None:
+    def __init__(self, unpacker: Unpacker) -> None:
         self._unpacker = unpacker
-        self._user = user
 
     async def run(self, trial: TrialRequest) -> dict[str, Any]:
         """Return ``{"messages": rows, "ended": why it ended early, "network", "unreadable", "secrets"}``.
@@ -62,8 +61,6 @@ class TrialRunner:
             # No address, token or secret: nothing that a trial could act with.
             spec = InstanceSpec(trial.function, 0, trial.package, folder, "")
             plan = json.loads(plan_of(spec, code).to_json())
-            if self._user is not None:
-                await asyncio.to_thread(_give_away, folder, self._user)
             given = {"plan": plan, "entries": list(trial.entries), "limit": trial.limit}
             lines, ended = await self._lines(folder, json.dumps(given).encode())
         except OSError as error:
@@ -74,9 +71,6 @@ class TrialRunner:
 
     async def _lines(self, folder: Path, given: bytes) -> tuple[list[dict[str, Any]], str]:
         """Return the rows of the process, and why it was ended."""
-        identity: dict[str, Any] = {}
-        if self._user is not None:
-            identity = {"user": self._user, "group": self._user, "extra_groups": []}
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-c", PROGRAM, ROOT),
             stdin=asyncio.subprocess.PIPE,
@@ -85,7 +79,6 @@ class TrialRunner:
             env={**ENVIRONMENT, "HOME": str(folder), "TMPDIR": str(folder / "tmp")},
             cwd=folder,
             start_new_session=True,
-            **identity,
         )
         assert process.stdin is not None
         assert process.stdout is not None
@@ -122,11 +115,6 @@ def _meaning(status: int) -> str:
     if status:
         return f"its process ended with status {status}"
     return ""
-
-
-def _give_away(folder: Path, user: int) -> None:
-    for path in (folder, *folder.rglob("*")):
-        os.chown(path, user, user, follow_symlinks=False)
 
 
 def _answer(lines: Sequence[Mapping[str, Any]], ended: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import signal
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -49,6 +50,12 @@ def server() -> Iterator[PostgreSql]:
         yield postgresql
 
 
+async def _has_begun_or_ended(process: InstanceProcess, ending: asyncio.Task[object]) -> bool:
+    with suppress(InstanceError):
+        return ending.done() or (await process.status()).running
+    return ending.done()
+
+
 def values_of(client: pulsar.Client, topic: str) -> list[dict[str, object]]:
     """Return all values of a topic in its order."""
     values = []
@@ -88,11 +95,8 @@ async def test_each_change_is_stored_once_over_kills_of_instances_and_server(
             process = await runtime.start(spec)
             assert isinstance(process, InstanceProcess)
             ending = asyncio.get_running_loop().create_task(process.wait())
-            running = False
-            while not running and not ending.done():
-                with suppress(InstanceError):
-                    running = (await process.status()).running
-                await asyncio.sleep(0.02)
+            await until(partial(_has_begun_or_ended, process, ending))
+            running = not ending.done()
             ending.cancel()
             if running:
                 return process

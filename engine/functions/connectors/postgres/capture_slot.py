@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from engine.functions.connectors.postgres.pgoutput import Column, Relation, parse_lsn
-from engine.functions.connectors.postgres.postgres_link import SECOND_LINE, table_name
+from engine.functions.connectors.postgres.postgres_link import refusal, table_name
 from engine.functions.connectors.spi import ConnectorContext, ConnectorError
 
 PLUGIN = "pgoutput"
@@ -71,14 +71,17 @@ class CaptureServer:
 
     async def rows(self, query: Any, setting: str, *values: Any) -> list[Any]:
         """Run a command and return its rows. ``setting``: what a refusal names."""
+        cursor = await self._executed(query, setting, *values)
+        return list(await cursor.fetchall()) if cursor.description else []
+
+    async def _executed(self, query: Any, setting: str, *values: Any) -> Any:
+        """Run a command and return its cursor, which has received all rows."""
         import psycopg
 
         try:
-            cursor = await self._connection.execute(query, values or None)
-            return list(await cursor.fetchall()) if cursor.description else []
+            return await self._connection.execute(query, values or None)
         except psycopg.Error as error:
-            text = str(error).strip()[:SECOND_LINE]
-            raise ConnectorError(f"configs.{setting}: {text}") from error
+            raise refusal(setting, error) from error
 
     async def check(self) -> None:
         """Raise ConnectorError for a server that cannot capture changes."""
@@ -213,14 +216,7 @@ class CaptureServer:
 
     async def fetch(self, count: int) -> list[list[bytes | None]]:
         """Return the next rows of the table, as texts."""
-        import psycopg
-
-        try:
-            cursor = await self._connection.execute(f"FETCH {count} FROM snapshot")
-        except psycopg.Error as error:
-            text = str(error).strip()[:SECOND_LINE]
-            raise ConnectorError(f"configs.tables: {text}") from error
-        result = cursor.pgresult
+        result = (await self._executed(f"FETCH {count} FROM snapshot", "tables")).pgresult
         return [
             [result.get_value(row, column) for column in range(result.nfields)]
             for row in range(result.ntuples)

@@ -17,6 +17,11 @@ DEAD_PEER: Mapping[str, Any] = {
 """Parameters of libpq by which a server that is gone without a word is found within a minute."""
 
 
+def refusal(setting: str, error: Exception) -> ConnectorError:
+    """Return the error of a setting with a server's text, cut to what a reason has."""
+    return ConnectorError(f"configs.{setting}: {str(error).strip()[:SECOND_LINE]}")
+
+
 def link_fields() -> dict[str, Schema]:
     """Return the settings of a connection."""
     return {
@@ -51,7 +56,7 @@ async def connect(settings: Mapping[str, Any], **options: str) -> Any:
             **({"password": password} if password else {}),
         )
     except (psycopg.Error, UnicodeError) as error:
-        raise ConnectorError(f"configs.url: {str(error)[:SECOND_LINE]}") from error
+        raise refusal("url", error) from error
 
 
 def table_name(name: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from engine.base.clock import Clock
 from engine.functions.connectors.postgres.pgoutput import EPOCH_MS, lsn_text
-from engine.functions.connectors.postgres.postgres_link import SECOND_LINE, connect
+from engine.functions.connectors.postgres.postgres_link import SECOND_LINE, connect, refusal
 from engine.functions.connectors.spi import ConnectorError
 
 STATUS_S = 10.0
@@ -54,7 +54,7 @@ class ReplicationLink:
                 return {}
             row: dict[str, Any] = await cursor.fetchone() or {}
         except psycopg.Error as error:
-            raise ConnectorError(f"configs.slot: {str(error)[:SECOND_LINE]}") from error
+            raise refusal("slot", error) from error
         return row
 
     async def stream(self, slot: str, publication: str, from_lsn: int) -> None:
@@ -72,7 +72,7 @@ class ReplicationLink:
             self._pgconn.send_query(command.encode())
             (result,) = await self._connection.wait(generators.execute(self._pgconn))
         except psycopg.Error as error:
-            raise ConnectorError(f"configs.slot: {str(error)[:SECOND_LINE]}") from error
+            raise refusal("slot", error) from error
         if result.status != ExecStatus.COPY_BOTH:
             text = result.error_message.decode(errors="replace").strip()
             raise ConnectorError(f"configs.slot: {text[:SECOND_LINE]}")
@@ -153,7 +153,7 @@ class ReplicationLink:
             self._pgconn.put_copy_data(status)
             self._pgconn.flush()
         except psycopg.Error as error:
-            raise ConnectorError(f"configs.url: {str(error).strip()[:SECOND_LINE]}") from error
+            raise refusal("url", error) from error
 
     def _report_again(self) -> None:
         try:

@@ -61,7 +61,7 @@ EDITS: tuple[Edit, ...] = (
         "F8",
     ),
     Edit(
-        "whoever-logs-an-input-counts",
+        "every-writer-of-an-input-counts",
         f"{LOGGED_INPUTS}.judge",
         "if part.writer != known.owner:",
         "if False:",

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any
 
 import fastavro
@@ -58,13 +59,15 @@ async def forget(connection: Any) -> None:
 
 async def forget_slots(connection: Any) -> None:
     for (name,) in await rows(connection, "SELECT slot_name FROM pg_replication_slots"):
-        async with asyncio.timeout(30):
-            while True:
-                try:
-                    await connection.execute("SELECT pg_drop_replication_slot(%s)", [name])
-                    break
-                except psycopg.errors.ObjectInUse:
-                    await asyncio.sleep(0.05)
+        await until(partial(_dropped, connection, name))
+
+
+async def _dropped(connection: Any, name: str) -> bool:
+    try:
+        await connection.execute("SELECT pg_drop_replication_slot(%s)", [name])
+    except psycopg.errors.ObjectInUse:
+        return False
+    return True
 
 
 async def rows(connection: Any, query: str) -> list[Any]:
@@ -331,11 +334,13 @@ async def test_the_log_of_other_tables_is_not_kept(server: PostgreSql, sql: Any)
     await sql.execute("INSERT INTO other SELECT repeat('x', 1000) FROM generate_series(1, 1000)")
     ((end,),) = await rows(sql, "SELECT pg_current_wal_lsn()::text")
     query = f"SELECT confirmed_flush_lsn >= '{end}'::pg_lsn FROM pg_replication_slots"
-    async with asyncio.timeout(60):
-        while (await rows(sql, query)) != [(True,)]:
-            await sql.execute("SELECT pg_logical_emit_message(false, 'wake', '')")
-            await source.commit()
-            await asyncio.sleep(0.05)
+
+    async def is_confirmed() -> bool:
+        await sql.execute("SELECT pg_logical_emit_message(false, 'wake', '')")
+        await source.commit()
+        return await rows(sql, query) == [(True,)]
+
+    await until(is_confirmed)
     reading.cancel()
     await asyncio.wait([reading])
     await source.close()
