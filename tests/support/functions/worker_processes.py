@@ -140,7 +140,10 @@ class Publisher:
         self._producer = client.create_producer(
             topic, send_timeout_millis=0, block_if_queue_full=True, batching_max_messages=5
         )
-        self.count = 0
+        # One receipt first: at a reconnection before it, this client begins its sequence ids anew, and a topic that
+        # deduplicates takes its next messages for repetitions.
+        self._producer.send(b"0")
+        self.count = 1
         self._refused: list[tuple[int, pulsar.Result]] = []
         self._thread = threading.Thread(target=self._publish)
         self._thread.start()
