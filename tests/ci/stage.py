@@ -1,4 +1,4 @@
-"""Run one pytest stage; run each test that failed once more, alone, and record those that then pass as unstable.
+"""Run one pytest stage; run the files of failed tests once more, alone, and record tests that then pass as unstable.
 
 ``python -m tests.ci.stage RECORD PYTEST_ARGUMENTS``: RECORD is the file to which the stage adds its outcome, one JSON
 object a line, read by ``tests.ci.summary``. The exit status is 0 when every test passed at its first or second run.
@@ -37,36 +37,38 @@ def run_pytest(arguments: Sequence[str], failures: Path) -> int:
     return subprocess.run(command, env={**os.environ, FAILURES_FILE: str(failures)}).returncode
 
 
-def run_alone(node: str, options: Sequence[str]) -> bool:
-    """Run one test in a process of its own; return whether it passed."""
-    one_process = ["-n", "0"] if "-n" in options else []
-    command = [sys.executable, "-m", "pytest", *options, *one_process, node]
-    return subprocess.run(command).returncode == 0
-
-
 def options_of(arguments: Sequence[str]) -> list[str]:
-    """Return pytest's arguments without the paths of what to collect."""
-    return [argument for argument in arguments if not Path(argument).exists()]
+    """Return pytest's arguments without the paths of what to collect, for one process."""
+    options = [argument for argument in arguments if not Path(argument).exists()]
+    return [*options, "-n", "0"] if "-n" in options else options
 
 
-def run_stage(
-    arguments: Sequence[str],
-    run: Callable[[Sequence[str], Path], int] = run_pytest,
-    again: Callable[[str, Sequence[str]], bool] = run_alone,
-) -> Outcome:
+def recorded(
+    run: Callable[[Sequence[str], Path], int], arguments: Sequence[str]
+) -> tuple[int, dict[str, str]]:
+    """Return the status of a run, and its failed tests with the first failure of each."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "failures.json"
         status = run(arguments, path)
-        first: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+        return status, json.loads(path.read_text()) if path.exists() else {}
+
+
+def run_stage(
+    arguments: Sequence[str], run: Callable[[Sequence[str], Path], int] = run_pytest
+) -> Outcome:
+    status, first = recorded(run, arguments)
     # Without a complete run (collection error, crash, interrupt) it is unknown which tests would have failed.
     if status != TESTS_FAILED or not first or len(first) > RERUNS_MAX:
         return Outcome(arguments, status, list(first))
-    unstable: dict[str, str] = {}
-    for node, text in first.items():
-        print(f"\nci: {node} failed, running it once more, alone", flush=True)
-        if again(node, options_of(arguments)):
-            unstable[node] = text
-    failed = [node for node in first if node not in unstable]
+    failed: list[str] = []
+    # Tests of a file may use what those before them made, so that the whole file is run.
+    for file in dict.fromkeys(node.partition("::")[0] for node in first):
+        print(f"\nci: tests of {file} failed, running it once more, alone", flush=True)
+        again, second = recorded(run, [*options_of(arguments), file])
+        of_file = [node for node in first if node.partition("::")[0] == file]
+        complete = again == 0 or (again == TESTS_FAILED and len(second) > 0)
+        failed += [node for node in of_file if not complete or node in second]
+    unstable = {node: text for node, text in first.items() if node not in failed}
     return Outcome(arguments, TESTS_FAILED if failed else 0, failed, unstable)
 
 

@@ -161,7 +161,7 @@ class Instance:
         while self.child(name)["pid"] == pid:
             time.sleep(0.02)
 
-    def wait_running(self, name: str, timeout_s: float = 60.0) -> None:
+    def wait_running(self, name: str, timeout_s: float = 180.0) -> None:
         """Wait until a child is ready again."""
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:

@@ -87,14 +87,14 @@ def test_a_firing_is_received_by_webhook_and_mail_and_ends(
     topics = instance.rest("GET", "/api/v1/clusters/standalone/overview")[1]["totals"]["topics"]
     rule = made(instance, "rules", topics_rule("many", channels, topics))
     instance.rest("PUT", "/admin/v2/persistent/public/default/one-more")
-    until_blocking(lambda: len(webhook.received) == 1 and len(sink.mails) == 1, bound_s=60)
+    until_blocking(lambda: len(webhook.received) == 1 and len(sink.mails) == 1, bound_s=120)
     assert webhook.received[0]["event"] == "begin"
     assert "Subject: [standalone] warning firing: many: standalone" in sink.mails[0]
     (firing,) = open_firings(instance)
     acknowledged = made(instance, f"firings/{firing['id']}/acknowledge", {"note": "seen"})
     assert acknowledged["note"] == "seen"
     instance.rest("DELETE", "/admin/v2/persistent/public/default/one-more")
-    until_blocking(lambda: len(webhook.received) == 2 and len(sink.mails) == 2, bound_s=60)
+    until_blocking(lambda: len(webhook.received) == 2 and len(sink.mails) == 2, bound_s=120)
     assert webhook.received[1]["event"] == "end"
     assert SECRET not in instance.logs(1 << 20)
     instance.rest("DELETE", f"{A}/rules/{rule['id']}")
@@ -104,13 +104,13 @@ def test_a_firing_is_notified_although_the_gateway_is_killed_before_it_is_delive
     instance: Instance, webhook: Webhook
 ) -> None:
     """Kill the gateway while the receiver refuses; the delivery arrives once after the restart, with its id."""
-    (hook,) = (
-        row for row in instance.rest("GET", f"{A}/channels")[1]["rows"] if row["kind"] == "webhook"
-    )
+    channel = {"name": "killed", "kind": "webhook", "secret_url": webhook.url}
+    hook = made(instance, "channels", channel)
+    webhook.refused.clear()
     webhook.received.clear()
     webhook.status = 503
     made(instance, "rules", topics_rule("any", [hook["id"]], -1))
-    until_blocking(lambda: len(webhook.refused) > 0, bound_s=60)
+    until_blocking(lambda: len(webhook.refused) > 0, bound_s=120)
     (firing,) = open_firings(instance)
     assert firing["deliveries"][0]["error"] == "127.0.0.1 answers HTTP 503"
     instance.kill("gateway")

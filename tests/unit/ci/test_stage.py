@@ -37,12 +37,36 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def stage_of(failures: dict[str, str], status: int, passing: Sequence[str] = ()) -> Outcome:
-    def run(_arguments: Sequence[str], path: Path) -> int:
+NEEDS_THE_ONE_BEFORE = """
+from pathlib import Path
+made = []
+seen = Path(__file__).with_name("seen")
+
+def test_makes(): made.append(1)
+
+def test_uses():
+    first = not seen.exists()
+    seen.touch()
+    assert made and not first
+"""
+
+
+class Runs:
+    """Runs of pytest with given results: the stage's first, then those of files."""
+
+    def __init__(self, *results: tuple[int, dict[str, str]]) -> None:
+        self._results = list(results)
+        self.arguments: list[Sequence[str]] = []
+
+    def __call__(self, arguments: Sequence[str], path: Path) -> int:
+        self.arguments.append(arguments)
+        status, failures = self._results.pop(0)
         path.write_text(json.dumps(failures))
         return status
 
-    return run_stage(["-q", "tests/unit"], run, lambda node, options: node in passing)
+
+def failures_of(*nodes: str) -> dict[str, str]:
+    return dict.fromkeys(nodes, "call: x")
 
 
 def test_a_test_that_passes_when_run_again_is_unstable_and_does_not_fail_the_stage(
@@ -64,6 +88,13 @@ def test_a_test_that_fails_twice_fails_the_stage(project: Path) -> None:
     assert [node.rpartition("::")[2] for node in outcome.unstable] == ["test_unstable"]
 
 
+def test_a_test_that_needs_the_one_before_it_is_run_again_with_it(project: Path) -> None:
+    (project / "test_it.py").write_text(NEEDS_THE_ONE_BEFORE)
+    outcome = run_stage(["-q", "."])
+    assert outcome.status == 0
+    assert [node.rpartition("::")[2] for node in outcome.unstable] == ["test_uses"]
+
+
 def test_a_run_that_did_not_end_is_never_repaired_by_second_runs(project: Path) -> None:
     (project / "test_it.py").write_text("import nothing_of_that_name")
     outcome = run_stage(["-q", "."])
@@ -73,29 +104,33 @@ def test_a_run_that_did_not_end_is_never_repaired_by_second_runs(project: Path) 
 
 @pytest.mark.parametrize("status", [2, 3, 4, 5, -9])
 def test_errors_of_the_run_itself_are_kept(status: int) -> None:
-    assert stage_of({"tests/unit/a.py::test": "call: x"}, status, ["a"]).status == status
+    runs = Runs((status, failures_of("tests/unit/a.py::test")))
+    assert run_stage(["-q", "tests/unit"], runs).status == status
+    assert len(runs.arguments) == 1
+
+
+@pytest.mark.parametrize("again", [(2, {}), (1, {}), (-9, {})])
+def test_a_second_run_that_did_not_end_repairs_nothing(again: tuple[int, dict[str, str]]) -> None:
+    first = failures_of("tests/unit/a.py::test")
+    outcome = run_stage(["-q", "tests/unit"], Runs((TESTS_FAILED, first), again))
+    assert (outcome.status, list(outcome.failed)) == (TESTS_FAILED, list(first))
 
 
 def test_more_failures_than_chance_explains_are_not_run_again() -> None:
-    failures = {f"tests/unit/a.py::test[{i}]": "call: x" for i in range(RERUNS_MAX + 1)}
-    outcome = stage_of(failures, TESTS_FAILED, list(failures))
+    failures = failures_of(*(f"tests/unit/a.py::test[{i}]" for i in range(RERUNS_MAX + 1)))
+    outcome = run_stage(["-q", "tests/unit"], Runs((TESTS_FAILED, failures)))
     assert outcome.status == TESTS_FAILED
     assert list(outcome.failed) == list(failures)
 
 
-def test_second_runs_keep_the_options_and_drop_the_paths() -> None:
-    seen: list[Sequence[str]] = []
-
-    def run(_arguments: Sequence[str], path: Path) -> int:
-        path.write_text(json.dumps({"tests/unit/a.py::test": "call: x"}))
-        return TESTS_FAILED
-
-    def again(_node: str, options: Sequence[str]) -> bool:
-        seen.append(options)
-        return True
-
-    run_stage(["-q", "-m", "not long", "tests/unit", "tests/ci"], run, again)
-    assert seen == [["-q", "-m", "not long"]]
+def test_second_runs_keep_the_options_and_run_a_file_once_in_one_process() -> None:
+    first = failures_of("a.py::one", "a.py::two", "b.py::one")
+    runs = Runs((TESTS_FAILED, first), (TESTS_FAILED, failures_of("a.py::two")), (0, {}))
+    outcome = run_stage(["-q", "-n", "2", "-m", "not long", "tests/unit", "tests/ci"], runs)
+    options = ["-q", "-n", "2", "-m", "not long", "-n", "0"]
+    assert runs.arguments[1:] == [[*options, "a.py"], [*options, "b.py"]]
+    assert list(outcome.failed) == ["a.py::two"]
+    assert list(outcome.unstable) == ["a.py::one", "b.py::one"]
 
 
 def outcome_of(**fields: Any) -> dict[str, Any]:

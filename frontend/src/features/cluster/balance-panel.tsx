@@ -7,7 +7,16 @@ import { Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import type { Balance, BrokerLoad, MovedBundle } from "./balance/balance-queries";
-import { ageOf, changesOf, percent, resultOf, routeOf, stateOf, staysOf } from "./balance/balance-words";
+import {
+  ageOf,
+  changesOf,
+  percent,
+  resultOf,
+  routeOf,
+  stateOf,
+  staysOf,
+  unplanned,
+} from "./balance/balance-words";
 import cells from "./cluster.module.css";
 import { drainOf } from "./drains/drain-words";
 
@@ -32,7 +41,10 @@ export function BalancePanels({ found }: { found: UseQueryResult<Balance> }) {
         <>
           <Panel title="Balance of load" note={data.at === null ? undefined : `checked ${dateTime(data.at)}`}>
             <div className={styles.dialog}>
-              <p>{stateOf(data)}</p>
+              <p>
+                {stateOf(data)}
+                {unplanned(data) !== "" && <span lang="en"> {unplanned(data)}.</span>}
+              </p>
               {data.drains.map((drain) => (
                 <div key={drain.broker}>
                   <p>{drainOf(drain)}</p>
@@ -60,7 +72,7 @@ export function BalancePanels({ found }: { found: UseQueryResult<Balance> }) {
                   key: "bundle",
                   header: "Bundle",
                   cell: (move) => (
-                    <span className={cells.address}>
+                    <span className={cells.address} lang="en">
                       <span className="mono">{move.bundle}</span>
                       <small>{routeOf(move)}</small>
                     </span>
@@ -97,7 +109,7 @@ function Reasons({ title, of }: { title: string; of: Balance["not_moved"] }) {
   return (
     <div>
       <strong>{title}</strong>
-      <ul className={styles.names}>
+      <ul className={styles.names} lang="en">
         {of.slice(0, REASONS_MAX).map(({ subject, reason, kind }) => (
           <li key={`${subject} ${kind}`}>
             {reason} <span className="mono">{subject === "cluster" ? "" : subject}</span>

