@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.ci.stage import RERUNS_MAX, TESTS_FAILED, Outcome, run_stage
+from tests.ci.stage import RERUNS_MAX, TESTS_FAILED, run_stage
 from tests.ci.summary import UNSTABLE_MAX, summarize
 from tests.support.import_graph import ROOT
 
