@@ -48,6 +48,8 @@ def complaints(instance: Instance, document: Path, *checks: str, examples: int) 
     command = [Path(sys.executable).with_name("schemathesis"), "--config-file", names, "run"]
     command += [document, "--url", instance.http, "--checks", ",".join(checks), "--seed", "1"]
     command += ["--phases", "fuzzing", "--max-examples", str(examples), "--continue-on-failure"]
+    # A busy machine answers late: the default of 10 s is reported as an error of the network.
+    command += ["--request-timeout", "60"]
     command += ["--generation-database", "none", "--no-color", "--warnings", "off"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, cwd=names.parent)
     assert "Test cases:" in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
