@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
