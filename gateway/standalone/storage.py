@@ -13,9 +13,10 @@ from functools import partial as bound
 from pathlib import Path
 
 from gateway.standalone import plan
+from gateway.standalone.children.log_file import LogFile
+from gateway.standalone.children.readiness import is_ready
 from gateway.standalone.data_folder import DataFolderError
 from gateway.standalone.leftovers import die_with_parent
-from gateway.standalone.supervisor import LogFile, is_ready
 
 READY_S = 120.0
 STOP_S = 30.0

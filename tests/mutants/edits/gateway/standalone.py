@@ -4,6 +4,7 @@ from tests.mutants.edit import Edit
 
 LEFTOVERS = "unit/gateway/standalone/test_leftovers.py"
 SUPERVISOR = "unit/gateway/standalone/test_supervisor.py"
+READINESS = "unit/gateway/standalone/children/test_readiness.py"
 SECURE = "unit/gateway/standalone/test_secure.py"
 MEMORY = "unit/gateway/standalone/test_memory_folder.py"
 PLAN = "unit/gateway/standalone/test_plan.py"
@@ -12,13 +13,15 @@ FOLDERS = "unit/gateway/standalone/test_folders.py"
 EDITS = (
     Edit(
         "stop-under-a-spawn-not-told",
-        "gateway/standalone/supervisor.py::ChildProcess._run_once",
+        "gateway/standalone/children/child_process.py::ChildProcess._run_once",
         """
         if self._stop_requested:
             self._terminate()
         """,
         "pass",
-        ("unit/gateway/standalone/test_orders.py::test_the_last_order_holds_at_every_turn",),
+        (
+            "unit/gateway/standalone/children/test_orders.py::test_the_last_order_holds_at_every_turn",
+        ),
     ),
     Edit(
         "whoever-logs-there-is-a-leftover",
@@ -38,17 +41,17 @@ EDITS = (
     ),
     Edit(
         "a-redis-that-loads-is-ready",
-        "gateway/standalone/supervisor.py::is_ready",
+        "gateway/standalone/children/readiness.py::is_ready",
         r'await reader.readline() == b"+PONG\r\n"',
         'await reader.readline() != b""',
-        (f"{SUPERVISOR}::test_a_redis_that_loads_its_file_is_not_ready",),
+        (f"{READINESS}::test_a_redis_that_loads_its_file_is_not_ready",),
     ),
     Edit(
         "a-worker-of-before-makes-this-one-ready",
-        "gateway/standalone/supervisor.py::is_ready",
+        "gateway/standalone/children/readiness.py::is_ready",
         r'await reader.readline() == f"{pid}\r\n".encode()',
         r'await reader.readline() != b"$-1\r\n"',
-        (f"{SUPERVISOR}::test_a_worker_is_ready_when_its_own_process_accepts_work",),
+        (f"{READINESS}::test_a_worker_is_ready_when_its_own_process_accepts_work",),
     ),
     Edit(
         "an-instance-waits-for-what-only-analyses-need",

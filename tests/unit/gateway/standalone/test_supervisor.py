@@ -14,17 +14,11 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.standalone import supervisor as supervising
+from gateway.standalone.children import child_process
+from gateway.standalone.children.child_process import SAME_ENDS_MAX, ChildProcess, ChildState
 from gateway.standalone.control import send_request
 from gateway.standalone.plan import Child, Ready, control_socket
-from gateway.standalone.supervisor import (
-    ChildProcess,
-    ChildState,
-    LogFile,
-    Supervisor,
-    configure_output,
-    is_ready,
-    report,
-)
+from gateway.standalone.supervisor import Supervisor, configure_output, report
 from tests.support.ports import free_ports
 from tests.support.waiting import until
 
@@ -317,22 +311,6 @@ async def test_a_child_that_ends_is_named_with_its_last_error(tmp_path: Path) ->
     assert "bookie-1 ended (exit 3: 12:00 CRITICAL bookie cannot start: no disk); again" in lines[0]
 
 
-def test_last_words_are_read_in_either_form_and_cannot_move_the_cursor(tmp_path: Path) -> None:
-    log = LogFile(tmp_path / "broker-1.log")
-    log.path.write_text(
-        '{"time": "12:00", "level": "CRITICAL", "logger": "engine", "message": "no disk\\u001b[2J"}\n{"x": 1}\nbye\n'
-    )
-    assert log.last_message() == "12:00 CRITICAL engine no disk\\u001b[2J"
-
-
-def test_a_long_message_keeps_the_remedy_at_its_end(tmp_path: Path) -> None:
-    log = LogFile(tmp_path / "zookeeper.log")
-    path = "/home/" + "folder/" * 20 + "log-0000000001"
-    line = f'12:00 CRITICAL engine {path} is damaged: restore it, or "truncate -s 5 {path}"'
-    log.path.write_text(line + "\n")
-    assert log.last_message() == line
-
-
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_the_supervisors_messages_have_the_form_of_the_log(
     form: str, capsys: pytest.CaptureFixture[str]
@@ -354,23 +332,6 @@ async def test_a_program_that_is_not_there_is_named_and_tried_again(tmp_path: Pa
         await asyncio.sleep(0.01)
     await process.stop()
     assert "cannot run /nowhere/redis: No such file or directory" in lines[0]
-
-
-def test_a_long_log_keeps_its_end_and_begins_again_under_its_writer(tmp_path: Path) -> None:
-    log = LogFile(tmp_path / "broker-1.log", keep_bytes=1000)
-    with log.path.open("ab") as writer:
-        for number in range(300):
-            writer.write(b"line %04d\n" % number)
-        writer.flush()
-        log.rotate()
-        assert log.path.stat().st_size == 0
-        writer.write(b"after\n")
-        writer.flush()
-    assert log.path.read_bytes() == b"after\n"
-    kept = (tmp_path / "broker-1.log.1").read_bytes()
-    assert len(kept) == 1000
-    assert kept.endswith(b"line 0299\n")
-    assert log.last_message() == "after"
 
 
 def made(tmp_path: Path, lines: list[str], *specs: Child) -> Supervisor:
@@ -443,31 +404,6 @@ async def test_a_child_stopped_before_its_first_start_waits_to_be_started(
     assert await asyncio.wait_for(serving, 120) == 0
 
 
-@pytest.mark.parametrize(
-    ("output", "message"),
-    [
-        (
-            "12:00 main ERROR Invalid config\nConfigException: Error processing\n\tat a.b(C.java:1)\n"
-            "Caused by: java.lang.IllegalArgumentException: zoo.cfg file is missing\n\tat d\n"
-            "12:00 main ERROR Exiting JVM with code 2",
-            "java.lang.IllegalArgumentException: zoo.cfg file is missing",
-        ),
-        (
-            "Caused by: x\n12:00 CRITICAL bookie cannot start: no disk",
-            "12:00 CRITICAL bookie cannot start: no disk",
-        ),
-        ("starting\nWARNING: package sun.security.action not in java.base", "starting"),
-        (
-            "PermissionError: [Errno 13] Permission denied",
-            "PermissionError: [Errno 13] Permission denied",
-        ),
-    ],
-)
-def test_last_words_are_the_cause(tmp_path: Path, output: str, message: str) -> None:
-    (tmp_path / "x.log").write_text(output)
-    assert LogFile(tmp_path / "x.log").last_message() == message
-
-
 async def test_a_child_that_starts_slowly_is_waited_for_while_it_is_at_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -500,7 +436,7 @@ async def test_a_child_that_starts_slowly_is_waited_for_while_it_is_at_work(
 async def test_an_instance_stops_when_a_part_ends_in_the_same_way_at_each_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervising, "DELAY_S", 0.001)
+    monkeypatch.setattr(child_process, "DELAY_S", 0.001)
     lines: list[str] = []
     full = "import os; print(f'{os.getpid()} CRITICAL cannot start: no space'); exit(1)"
     bookie = replace(child("bookie-1", (sys.executable, "-c", full)), ready=Ready("tcp", 1))
@@ -509,18 +445,18 @@ async def test_an_instance_stops_when_a_part_ends_in_the_same_way_at_each_start(
     [line] = [line for line in lines if "each attempt ended alike" in line]
     assert line.startswith("bookie-1 cannot start")
     assert "CRITICAL cannot start: no space" in line
-    assert supervisor._children["bookie-1"].restarts == supervising.SAME_ENDS_MAX
+    assert supervisor._children["bookie-1"].restarts == SAME_ENDS_MAX
 
 
 async def test_a_part_that_was_ready_once_is_started_again_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervising, "DELAY_S", 0.001)
-    monkeypatch.setattr(supervising, "DELAY_MAX_S", 0.001)
+    monkeypatch.setattr(child_process, "DELAY_S", 0.001)
+    monkeypatch.setattr(child_process, "DELAY_MAX_S", 0.001)
     process = ChildProcess(child("bookie-1"), tmp_path, lambda line: None, "127.0.0.1")
     process.start()
     await process.ready.wait()
-    for number in range(1, supervising.SAME_ENDS_MAX + 2):
+    for number in range(1, SAME_ENDS_MAX + 2):
         while process.restarts < number:
             process.kill()
             await asyncio.sleep(0.01)
@@ -532,7 +468,7 @@ async def test_a_part_that_was_ready_once_is_started_again_for_ever(
 async def test_a_request_for_a_child_that_always_fails_is_answered_as_soon_as_that_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, starts: int
 ) -> None:
-    monkeypatch.setattr(supervising, "DELAY_S", 0.001)
+    monkeypatch.setattr(child_process, "DELAY_S", 0.001)
     monkeypatch.setattr(supervising, "POLL_MAX_S", 0.01)
     complaint = f"import sys; print('java: cannot execute'); sys.exit({status})"
     spec = child("spark", (sys.executable, "-c", complaint), on_demand=True)
@@ -551,66 +487,6 @@ async def test_a_process_that_computes_is_at_work(tmp_path: Path) -> None:
         before = process.activity()
         while process.activity() == before:
             await asyncio.sleep(0.01)
-
-
-class Redis:
-    """A server that answers as Redis does: PING while it loads its file and afterwards, GET of a worker's key."""
-
-    def __init__(self) -> None:
-        self.loading = True
-        self.asks_for_password = False
-        self.worker_pid = 0
-        self.port = 0
-
-    async def __aenter__(self) -> "Redis":
-        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked = await reader.readline()
-        if asked == b"AUTH right\r\n":
-            writer.write(b"+OK\r\n")
-            asked = await reader.readline()
-        elif self.asks_for_password:
-            writer.write(b"-NOAUTH Authentication required.\r\n")
-            writer.close()
-            return
-        if self.loading:
-            writer.write(b"-LOADING Redis is loading the dataset in memory\r\n")
-        elif asked == b"PING\r\n":
-            writer.write(b"+PONG\r\n")
-        elif asked == b"GET magnetar:worker\r\n":
-            text = str(self.worker_pid)
-            writer.write(f"${len(text)}\r\n{text}\r\n".encode() if text != "0" else b"$-1\r\n")
-        writer.close()
-
-
-async def test_a_redis_that_loads_its_file_is_not_ready() -> None:
-    async with Redis() as redis:
-        assert not await is_ready(Ready("redis", redis.port), "127.0.0.1")
-        redis.loading = False
-        assert await is_ready(Ready("redis", redis.port), "127.0.0.1")
-
-
-async def test_a_redis_with_a_password_is_asked_by_it(tmp_path: Path) -> None:
-    async with Redis() as redis:
-        redis.loading, redis.asks_for_password = False, True
-        path = tmp_path / "password"
-        for text, ready in (("wrong", False), ("right", True)):
-            path.write_text(text)
-            spec = Ready("redis", redis.port, password_file=path)
-            assert await is_ready(spec, "127.0.0.1") is ready
-
-
-async def test_a_worker_is_ready_when_its_own_process_accepts_work() -> None:
-    async with Redis() as redis:
-        redis.loading = False
-        for redis.worker_pid, ready in ((0, False), (123, False), (1234, True)):
-            assert await is_ready(Ready("worker", redis.port), "127.0.0.1", 1234) is ready
 
 
 async def test_an_instance_without_a_part_of_analyses_is_ready_and_names_it(

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.standalone import supervisor
+from gateway.standalone.children import child_process
+from gateway.standalone.children.child_process import ChildProcess, ChildState
 from gateway.standalone.plan import Child, Ready
-from gateway.standalone.supervisor import ChildProcess, ChildState
 from tests.support.waiting import until
 
 TURNS = range(1, 10)
@@ -73,7 +73,7 @@ ORDERS = list(itertools.product(("start", "stop", "kill", "exit"), repeat=2))
 async def test_the_last_order_holds_at_every_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, orders: tuple[str, str]
 ) -> None:
-    monkeypatch.setattr(supervisor, "DELAY_S", 0.001)
+    monkeypatch.setattr(child_process, "DELAY_S", 0.001)
     for gap, last in itertools.product(TURNS, ("start", "stop")):
         bench = Bench(tmp_path)
         bench.order("start")
