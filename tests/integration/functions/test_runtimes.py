@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pulsar
@@ -17,7 +18,12 @@ from engine.functions.definitions.functions_pb2 import FunctionDetails, Function
 from engine.functions.runtime.ports import InstanceSpec, RunningInstance
 from engine.functions.runtime.runtime_kinds import runtime_of
 from tests.support.instance import ROOT, Instance
-from tests.support.instances.function_instances import Function, function_details, unique
+from tests.support.instances.function_instances import (
+    Function,
+    function_details,
+    is_settled,
+    unique,
+)
 from tests.support.instances.shared import SharedInstance
 from tests.support.waiting import until, until_blocking
 
@@ -149,11 +155,7 @@ async def start_connector(
     spec = InstanceSpec(metadata, 0, package, folder / "run", instance.url)
     started = await runtime_of("process", folder / "environments").start(spec)
 
-    async def settled() -> bool:
-        status = await started.status()
-        return status.running or bool(status.error)
-
-    await until(settled, "the connector", bound_s=60)
+    await until(partial(is_settled, started), "the connector", bound_s=120)
     return started
 
 

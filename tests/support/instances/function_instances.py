@@ -1,6 +1,7 @@
 """Instances of functions for tests: their records, and processes of them that are killed and started again."""
 
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from engine.functions.definitions.functions_pb2 import (
     FunctionMetaData,
 )
 from engine.functions.runtime.errors import InstanceError
-from engine.functions.runtime.ports import InstanceSpec
+from engine.functions.runtime.ports import InstanceSpec, RunningInstance
 from engine.functions.runtime.processes import InstanceProcess
 from engine.functions.runtime.runtime_kinds import runtime_of
 from tests.support.waiting import until
@@ -42,6 +43,15 @@ def unique(what: str) -> str:
     return f"persistent://public/default/{what}-{uuid.uuid4().hex[:8]}"
 
 
+async def is_settled(started: RunningInstance) -> bool:
+    """Return whether an instance runs or has ended; one that starts may have no time to answer."""
+    try:
+        status = await started.status()
+    except InstanceError:
+        return False
+    return status.running or bool(status.error)
+
+
 class Function:
     """A function whose instances are started in ``folder``."""
 
@@ -64,12 +74,5 @@ class Function:
         started = await self._runtime.start(self.spec(number, **more))
         assert isinstance(started, InstanceProcess)
 
-        async def settled() -> bool:
-            try:
-                status = await started.status()
-            except InstanceError:  # it has no time to answer now
-                return False
-            return status.running or bool(status.error)
-
-        await until(settled, "the instance", bound_s=60)
+        await until(partial(is_settled, started), "the instance", bound_s=120)
         return started
