@@ -95,6 +95,13 @@ class FunctionService(Protocol):
         """Delete a function. Its instances end; its subscriptions are deleted if it is to clean them up."""
         ...
 
+    async def store_metadata(
+        self, function: OnFunction, metadata: bytes, *, delete: bool = False
+    ) -> None:
+        """Store a change of a function, source or sink that one of Apache's workers has made: ``metadata`` is the
+        FunctionMetaData with its new version. Raises InvalidRequest with Apache's text for an outdated version."""
+        ...
+
     async def start(self, of: OnInstances) -> None:
         """Store that instances shall run: they start as soon as a worker can start them. Kept over restarts of
         workers."""

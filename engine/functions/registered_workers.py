@@ -21,16 +21,26 @@ class WorkerRecord:
     started_ms: int
     rpc_url_tls: str = ""
     """The same in TLS; empty without such a port."""
+    web_host: str = ""
+    web_port: int = 0
+    """Address of the REST interface, at which Apache's workers call this one; empty without."""
+
+    @property
+    def _address(self) -> tuple[str, int]:
+        """The address that others are told."""
+        return (self.web_host, self.web_port) if self.web_host else (self.host, self.port)
 
     @property
     def label(self) -> str:
         """The name of its consumer in the coordination topic, as Apache's workers have it."""
-        return f"{self.id}:{self.host}:{self.port}"
+        host, port = self._address
+        return f"{self.id}:{host}:{port}"
 
     @property
     def info(self) -> dict[str, object]:
         """Pulsar's WorkerInfo."""
-        return {"workerId": self.id, "workerHostname": self.host, "port": self.port}
+        host, port = self._address
+        return {"workerId": self.id, "workerHostname": host, "port": port}
 
     def encode(self) -> bytes:
         return json.dumps(asdict(self), separators=(",", ":")).encode()

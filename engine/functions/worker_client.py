@@ -123,6 +123,13 @@ class WorkerClient:
     async def delete(self, function: OnFunction) -> None:
         await self._call(api.DELETE_FUNCTION, OnFunction(*_names(function)))
 
+    async def store_metadata(
+        self, function: OnFunction, metadata: bytes, *, delete: bool = False
+    ) -> None:
+        encoded = base64.b64encode(metadata).decode()
+        args = api.StoredMetadata(*_names(function), encoded, delete)
+        await self._call(api.STORE_METADATA, args)
+
     async def start(self, of: OnInstances) -> None:
         await self._call(api.START_FUNCTION, of)
 

@@ -42,6 +42,15 @@ class UpdatedFunction(OnFunction):
 
 
 @dataclass(frozen=True, slots=True)
+class StoredMetadata(OnFunction):
+    """A change of a function, source or sink that one of Apache's workers has made. ``metadata``: FunctionMetaData in
+    base64, with the new version; the component does not matter."""
+
+    metadata: str
+    delete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TriggeredFunction(OnFunction):
     """A message for a function: its input topic, and the payload in base64."""
 
@@ -118,6 +127,9 @@ UPDATE_FUNCTION = Operation(
     "update_function", UpdatedFunction, NoneType, COMPONENT, unlogged=("details",)
 )
 DELETE_FUNCTION = Operation("delete_function", OnFunction, NoneType, COMPONENT)
+STORE_METADATA = Operation(
+    "store_metadata", StoredMetadata, NoneType, SUPERUSER, unlogged=("metadata",)
+)
 START_FUNCTION = Operation("start_function", OnInstances, NoneType, COMPONENT)
 STOP_FUNCTION = Operation("stop_function", OnInstances, NoneType, COMPONENT)
 RESTART_FUNCTION = Operation("restart_function", OnInstances, NoneType, COMPONENT)

@@ -14,14 +14,13 @@ from gateway.rest import (
     policies,
     schemas,
     subscriptions,
-    switched_off,
     tenants,
     topics,
     transactions,
 )
 from gateway.rest.base import AdminResource, UnbuiltResource
 from gateway.rest.cluster import bookies, broker_stats, functions_workers, isolation, shares
-from gateway.rest.functions import components, older_interface, packages
+from gateway.rest.functions import components, leader_calls, older_interface, packages
 from gateway.rest.produce import views as produce
 from gateway.rest.routes import NON_PERSISTENT, PERSISTENT, RestRoute, legacy, routes, shape
 
@@ -52,7 +51,7 @@ def built_paths() -> dict[str, tuple[str, type[AdminResource], dict[str, Any]]]:
         components,
         older_interface,
         packages,
-        switched_off,
+        leader_calls,
     ):
         for template, view in module.ROUTES:
             variants: list[tuple[str, dict[str, Any]]] = [(template, {})]

@@ -12,8 +12,7 @@ import pytest
 from engine.base.errors import InvalidNameError
 from engine.base.names import NamespaceName
 from gateway.http.paths import decode_segment
-from gateway.rest import switched_off
-from gateway.rest.functions import components, older_interface, packages
+from gateway.rest.functions import components, leader_calls, older_interface, packages
 from tests.support.admin.gateway_client import Gateway
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +28,7 @@ ADDRESSES = (
 TEMPLATES = sorted(
     {
         template
-        for module in (switched_off, components, older_interface, packages)
+        for module in (leader_calls, components, older_interface, packages)
         for template, _ in module.ROUTES
     }
 )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from engine.auth.internal import INTERNAL_ROLE
 from engine.auth.settings import (
@@ -76,6 +77,11 @@ class WorkerSettings:
     worker_port_tls: int | None = maybe_port(
         "the same by TLS 1.2 or later; none: no TLS (workerPortTls)", low=0
     )
+    function_web_service_url: str = text(
+        "",
+        "URL of the gateway, at which Apache's workers of the same cluster call this one; empty: they cannot "
+        "(functionWebServiceUrl)",
+    )
     metadata_store_session_timeout_millis: int = count(
         10_000,
         "milliseconds after which instances of a lost worker start elsewhere "
@@ -135,6 +141,7 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         """Check the values. Raises SettingsError."""
         check_ranges(self)
+        _ = self.web_address
         try:
             _ = self.topics
         except InvalidNameError as error:
@@ -150,6 +157,25 @@ class WorkerSettings:
     @property
     def host(self) -> str:
         return self.worker_hostname or self.bind_address
+
+    @property
+    def web_address(self) -> tuple[str, int]:
+        """Host and port of ``function_web_service_url``; an empty host without it. Raises SettingsError."""
+        url = self.function_web_service_url
+        if not url:
+            return "", 0
+        try:
+            parts = urlsplit(url)
+            port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+        except (ValueError, KeyError) as error:
+            raise SettingsError(
+                f"function_web_service_url must be http://HOST:PORT or https://HOST:PORT, not {url!r}"
+            ) from error
+        if not parts.hostname or parts.path.strip("/"):
+            raise SettingsError(
+                f"function_web_service_url must be a URL without a path, not {url!r}"
+            )
+        return parts.hostname, port
 
     @property
     def namespace(self) -> NamespaceName:

@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from engine.admin.api.arguments import JsonObject, OnTopic
-from engine.admin.api.statistics import TOPIC_STATS, TopicStats
+from engine.admin.api.arguments import OnTopic
 from engine.admin.api.topics import COMPACT
 from engine.admin.client import AdminClient
 from engine.base.backoff import Backoff
@@ -24,13 +23,18 @@ from engine.functions.registered_workers import WorkerRecord, registered_workers
 from engine.functions.runtime.ports import InstanceRuntime
 from engine.functions.runtime.trials import TrialRunner
 from engine.functions.worker.answering.cleaning import FunctionCleanup, Removal
+from engine.functions.worker.answering.cluster_operations import ClusterOperations
 from engine.functions.worker.answering.function_operations import FunctionOperations
 from engine.functions.worker.answering.held_operations import HeldOperations
+from engine.functions.worker.answering.instance_calls import InstanceCalls
+from engine.functions.worker.answering.leader_routing import LeaderRouting
 from engine.functions.worker.answering.trying import TriedFunctions
 from engine.functions.worker.answering.worker_metrics import WorkerFigures, metrics_page
+from engine.functions.worker.apaches.apache_link import ApacheLink
+from engine.functions.worker.apaches.apache_members import ApacheMembers
+from engine.functions.worker.apaches.apache_worker_client import ApacheWorkerClient
 from engine.functions.worker.joining import ensure_functions_namespace, ensure_topics
 from engine.functions.worker.placing.followed_topics import FollowedTopics
-from engine.functions.worker.placing.leadership import OWN_WORKER, PARTICIPANTS
 from engine.functions.worker.placing.leading import FunctionLeader, LeaderTimes
 from engine.functions.worker.placing.worker_presence import WorkerPresence
 from engine.functions.worker.running.instance_keeper import KeeperParts
@@ -113,7 +117,6 @@ class FunctionsWorker:
         self._renew = asyncio.Event()
         self._pages: RpcPages | None = None
         self._joined = False
-        self._others: set[str] = set()
         self.port = 0
         self.parts: WorkerParts | None = None
         """The parts that work in the cluster; None before ``start``."""
@@ -150,6 +153,7 @@ class FunctionsWorker:
             f"http://{worker.host}:{self.port}",
             base.clock.wall_ms(),
             url_tls,
+            *worker.web_address,
         )
         self.parts = parts = WorkerParts(base, record, self.client, self._workers, self)
         await base.preparation.clear()
@@ -249,6 +253,8 @@ class FunctionsWorker:
                     await close()
         self.base.preparation.close()
         self._workers.close()
+        if parts is not None:
+            parts.apaches.client.close()
         self.base.brokers.close()
 
     # --- the private port ------------------------------------------------------------------------
@@ -262,7 +268,7 @@ class FunctionsWorker:
         settings = self.base.settings
         authenticated = settings.authentication.authentication_enabled
         return RpcPages(
-            parts.operations.handlers | parts.tried.handlers,
+            parts.handlers,
             self.base.token,
             create_judge(settings.identity, self._access, settings.instance.cluster_name),
             refusal_of=lambda error: NotReady(str(error)) if error.retriable else None,
@@ -292,22 +298,6 @@ class FunctionsWorker:
     def joined(self) -> bool:
         """True once the functions were read."""
         return self._joined
-
-    async def other_members(self) -> set[str]:
-        """Return the ids of Apache's workers: consumers of the coordination topic that are none of ours. The last known
-        ones while the topic's broker does not answer."""
-        topic = TopicName.parse(self.base.settings.worker.topics.coordination)
-        try:
-            stats: JsonObject = await self.base.brokers.call(TOPIC_STATS, TopicStats(topic))
-        except Refusal:
-            return self._others
-        consumers = stats.get("subscriptions", {}).get(PARTICIPANTS, {}).get("consumers", [])
-        self._others = {
-            str(consumer.get("consumerName", "")).rsplit(":", 2)[0]
-            for consumer in consumers
-            if OWN_WORKER not in (consumer.get("metadata") or {})
-        }
-        return self._others
 
 
 class WorkerParts:
@@ -345,22 +335,39 @@ class WorkerParts:
                 ),
             )
         )
+        encrypted = base.settings.broker_client.broker_client_tls_enabled
+        self.apaches = ApacheLink(
+            ApacheMembers(base.brokers, worker.topics.coordination),
+            ApacheWorkerClient(
+                *(base.network, base.entropy),
+                timeout_s=CALL_S,
+                credentials=base.settings.broker_client.credentials(),
+                tls=base.settings.broker_client.tls(),
+            ),
+        )
         self.leader = FunctionLeader(
             *(client, base.store, base.clock, self.presence, self.followed),
             LeaderTimes(worker.reschedule_timeout_ms / 1000, worker.failure_check_freq_ms / 1000),
-            others=owner.other_members,
+            others=self.apaches.members.ids,
             clean_up=FunctionCleanup(base.store, client, base.brokers, tuple(base.removals)),
         )
         self.tried = TriedFunctions(base.preparation, base.trials, base.entropy)
-        self.operations = FunctionOperations(
-            *(base.store, base.clock, base.entropy, client, record, self.followed, self.leader),
-            HeldOperations(self.instances, record.id),
-            workers,
-            superusers=base.settings.roles_withheld,
-            encrypted=base.settings.broker_client.broker_client_tls_enabled,
-            trigger_s=worker.function_trigger_timeout_ms / 1000,
-            joined=lambda: owner.joined,
+        held = HeldOperations(self.instances, record.id)
+        routing = LeaderRouting(base.store, record, self.leader, self.apaches, lambda: owner.joined)
+        calls = InstanceCalls(
+            *(base.store, record, self.followed, held, workers, self.apaches),
+            encrypted=encrypted,
         )
+        functions = FunctionOperations(
+            *(base.store, base.clock, base.entropy, client, record.id, self.followed),
+            *(self.leader, routing, calls, self.apaches.client),
+            superusers=base.settings.roles_withheld,
+            trigger_s=worker.function_trigger_timeout_ms / 1000,
+        )
+        cluster = ClusterOperations(
+            base.store, self.followed, self.leader, routing, calls, self.apaches
+        )
+        self.handlers = held.handlers | self.tried.handlers | functions.handlers | cluster.handlers
 
     def _follow(self) -> None:
         self.instances.follow(self.followed.assignments.of_worker(self.record.id))

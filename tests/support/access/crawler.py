@@ -13,12 +13,10 @@ from admin_ui.feeds import Channel
 from gateway.http.auth.access import rights_of
 from gateway.http.view import RestView
 from gateway.rest.base import AdminResource, UnbuiltResource
-from gateway.rest.switched_off import SwitchedOffResource
 from gateway.rest.urls import table
 from tests.support.access.two_tenants import TENANTS, TwoTenants, parameters, values
 from tests.support.admin.gateway_client import Answer, Gateway
 
-WITHOUT_DATA = (UnbuiltResource, SwitchedOffResource)
 REPEATED = re.compile(r"/admin/(?!v\d)|/admin/v2/non-persistent/")
 """Trees of REST whose views are those of other trees."""
 CANARY = re.compile(r"canary-t\d-[a-z0-9]+")
@@ -44,7 +42,7 @@ def _routes() -> Iterator[tuple[str, type[RestView] | None]]:
     crawled = set()
     for route, view, _ in table():
         is_read = "GET" in route.methods and hasattr(view, "get")
-        if not is_read or issubclass(view, WITHOUT_DATA) or REPEATED.match(route.template):
+        if not is_read or issubclass(view, UnbuiltResource) or REPEATED.match(route.template):
             continue
         variables = frozenset(VARIABLE.findall(route.django_route))
         kind = view.get, rights_of(view, "GET"), variables

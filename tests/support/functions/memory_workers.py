@@ -6,7 +6,7 @@ from typing import Any
 from engine.admin.api.arguments import JsonObject
 from engine.base.errors import AlreadyExists, Conflict, InvalidRequest, NotFound, Refusal
 from engine.functions.definitions.functions_pb2 import FunctionDetails, FunctionMetaData
-from engine.functions.definitions.records import parse
+from engine.functions.definitions.records import component_of, parse
 from engine.functions.ports import OnComponents, OnFunction, OnInstances
 from engine.functions.worker_operations import NO_WORKER
 
@@ -90,6 +90,17 @@ class MemoryWorkers:
         self._note("delete", function)
         self._stored(function)
         del self.functions[function.component, str(function.namespace), function.name]
+
+    async def store_metadata(
+        self, function: OnFunction, metadata: bytes, *, delete: bool = False
+    ) -> None:
+        self._note("store_metadata", function)
+        stored = parse(FunctionMetaData, metadata)
+        key = (component_of(stored.functionDetails), str(function.namespace), function.name)
+        if delete:
+            del self.functions[key]
+        else:
+            self.functions[key] = stored
 
     async def start(self, of: OnInstances) -> None:
         self._act("start", of)

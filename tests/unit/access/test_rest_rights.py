@@ -17,7 +17,6 @@ from engine.tenancy.initialization import COORDINATORS
 from gateway.http.auth.access import declared_rights
 from gateway.rest.base import AdminResource
 from gateway.rest.routes import shape
-from gateway.rest.switched_off import SwitchedOffResource
 from gateway.rest.urls import table
 
 APACHE = Path(__file__).with_name("apache_rest_needs.csv")
@@ -102,6 +101,7 @@ NOT_LISTED = {
             ("PUT", "worker/rebalance"),
         )
     },
+    ("PUT", "/admin/v3/functions/leader/{tenant}/{namespace}/{functionName}"): "superuser",
     ("GET", "/status.html"): "public",
     **{
         (
@@ -147,7 +147,7 @@ def all_rows() -> list[Row]:
 
 def built(row: Row) -> bool:
     method, _, view = row
-    return hasattr(view, method.lower()) and not issubclass(view, SwitchedOffResource)
+    return hasattr(view, method.lower())
 
 
 def rights_of(row: Row) -> tuple[Right[Any], ...]:

@@ -50,7 +50,8 @@ TABLE = {
         unload_bundle abort_transaction coordinator_log_stats slow_transactions transaction_metadata
         all_functions
         drain_worker function_metrics held_log held_metrics held_state held_stats held_status put_held_state
-        rebalance_workers restart_held worker_assignments worker_cluster worker_drain worker_leader worker_metrics
+        rebalance_workers restart_held store_metadata worker_assignments worker_cluster worker_drain worker_leader
+        worker_metrics
     """,
     "functions of namespace, sources of namespace, sinks of namespace": """
         create_function delete_function function_log function_metadata function_names function_state function_stats

@@ -222,7 +222,8 @@ class FunctionLeader:
 
     async def _workers(self) -> Workers:
         """Return the workers that get and that keep instances. Raises the store's errors."""
-        here = set(await registered_workers(self._store)) | await self._others()
+        apaches = await self._others()
+        here = set(await registered_workers(self._store)) | apaches
         drained = await draining_workers(self._store)
         now_s = self._clock.monotonic_s()
         assigned = {
@@ -237,7 +238,7 @@ class FunctionLeader:
             if now_s - since_s < self._times.reschedule_s
         }
         usable = here - drained
-        return Workers(sorted(usable), sorted(here | waited_for))
+        return Workers(sorted(usable), sorted(here | waited_for), sorted(apaches))
 
     async def _remove_deleted(self) -> None:
         """Remove what deleted functions have left. Failures are logged; the next round tries again."""

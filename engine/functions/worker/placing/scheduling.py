@@ -1,10 +1,11 @@
 """The decision which worker runs an instance (F3). Pure."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from engine.functions.definitions import functions_pb2 as pb
+from engine.functions.worker.placing.abilities import abilities_for
 from engine.functions.worker.placing.known_assignments import instance_key, split_key
 
 
@@ -17,10 +18,19 @@ class AssignmentChange(NamedTuple):
 
 class Workers(NamedTuple):
     """The workers as the leader sees them. ``usable``: those that get instances. ``kept``: all that keep those that
-    they have: also workers that are missing for so short a time that they may return."""
+    they have: also workers that are missing for so short a time that they may return. ``apaches``: those that are
+    Apache's."""
 
     usable: Collection[str]
     kept: Collection[str]
+    apaches: Collection[str] = ()
+
+    def able(self, metadata: pb.FunctionMetaData) -> set[str]:
+        """Return the usable workers that can run a function."""
+        if not self.apaches:
+            return set(self.usable)
+        abilities = abilities_for(metadata)
+        return {w for w in self.usable if abilities.of(is_apaches=w in self.apaches)}
 
 
 def schedule(
@@ -32,18 +42,23 @@ def schedule(
     stored. Nothing else moves.
 
     An instance goes to the worker with the fewest, and among these to that with the fewest of the same function. It
-    stays unassigned while there is no usable worker.
+    stays unassigned while there is no usable worker. One that its worker cannot run goes to a worker that can; while
+    there is none of these, its status on any worker says why it does not run.
     """
     changes: list[AssignmentChange] = []
     loads = _Loads(workers.usable)
     homeless: list[tuple[str, int, pb.FunctionMetaData]] = []
     wanted: set[str] = set()
     for name, metadata in sorted(functions.items()):
+        able = workers.able(metadata)
         for instance in range(metadata.functionDetails.parallelism):
             key = instance_key(name, instance)
             wanted.add(key)
             assignment = assignments.get(key)
             if assignment is None or assignment.workerId not in workers.kept:
+                homeless.append((name, instance, metadata))
+                continue
+            if able and assignment.workerId in workers.usable and assignment.workerId not in able:
                 homeless.append((name, instance, metadata))
                 continue
             loads.add(name, assignment.workerId)
@@ -52,7 +67,7 @@ def schedule(
                 changes.append(AssignmentChange(key, renewed))
     changes += [AssignmentChange(key, None) for key in assignments if key not in wanted]
     for name, instance, metadata in homeless:
-        worker = loads.least(name)
+        worker = loads.least(name, workers.able(metadata) or workers.usable)
         if worker is not None:
             loads.add(name, worker)
             key = instance_key(name, instance)
@@ -69,9 +84,13 @@ def rebalance(
     for key, assignment in assignments.items():
         loads.add(split_key(key)[0], assignment.workerId)
     held = {key: assignment.workerId for key, assignment in sorted(assignments.items())}
+    able = {
+        key: workers.able(assignment.instance.functionMetaData)
+        for key, assignment in assignments.items()
+    }
     moves: dict[str, AssignmentChange] = {}
     while len(moves) < moves_max:
-        move = _next_move(held, loads)
+        move = _next_move(held, loads, able.__getitem__)
         if move is None:
             break
         key, worker = move
@@ -83,21 +102,23 @@ def rebalance(
     return list(moves.values())
 
 
-def _next_move(held: Mapping[str, str], loads: "_Loads") -> tuple[str, str] | None:
-    """Return the next instance to move, and its new worker."""
+def _next_move(
+    held: Mapping[str, str], loads: "_Loads", able: Callable[[str], Collection[str]]
+) -> tuple[str, str] | None:
+    """Return the next instance to move, and its new worker. ``able``: the usable workers that can run an instance."""
     for key, worker in held.items():
         if not loads.is_usable(worker):
-            target = loads.least(split_key(key)[0])
-            return None if target is None else (key, target)
+            target = loads.least(split_key(key)[0], able(key))
+            if target is not None:
+                return key, target
     most, least = loads.extremes()
     if most is None or least is None or loads.total(most) - loads.total(least) < 2:
         return None
     # The instance of which the new worker has fewest of the same function, so that functions stay spread.
-    key = min(
-        (key for key, worker in held.items() if worker == most),
-        key=lambda key: (loads.of(split_key(key)[0], least), key),
-    )
-    return key, least
+    movable = [key for key, worker in held.items() if worker == most and least in able(key)]
+    if not movable:
+        return None
+    return min(movable, key=lambda key: (loads.of(split_key(key)[0], least), key)), least
 
 
 class _Loads:
@@ -126,10 +147,10 @@ class _Loads:
         self._by_function[function, source] -= 1
         self.add(function, target)
 
-    def least(self, function: str) -> str | None:
-        """Return the usable worker for a further instance of a function; None without one."""
+    def least(self, function: str, able: Collection[str]) -> str | None:
+        """Return the worker of ``able`` for a further instance of a function; None without one."""
         return min(
-            self._usable,
+            able,
             key=lambda worker: (self.total(worker), self.of(function, worker), worker),
             default=None,
         )

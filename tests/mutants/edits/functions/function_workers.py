@@ -34,6 +34,16 @@ EDITS = (
         "F2",
     ),
     Edit(
+        "refusals-of-apaches-leader-are-success",
+        "engine/functions/worker/apaches/apache_worker_client.py::ApacheWorkerClient._call",
+        "if 200 <= answer.status < 300:",
+        "if answer.status:",
+        (
+            f"{WORKER}/apaches/test_shared_cluster.py::test_no_change_is_reported_that_apaches_leader_has_not_confirmed",
+        ),
+        "F1",
+    ),
+    Edit(
         "instances-of-lost-workers-stay-there",
         "engine/functions/worker/placing/scheduling.py::schedule",
         "if assignment is None or assignment.workerId not in workers.kept:",

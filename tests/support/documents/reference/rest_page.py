@@ -71,13 +71,12 @@ OTHERS = "Others"
 def page() -> str:
     """Return the page."""
     from gateway.rest.base import UnbuiltResource
-    from gateway.rest.switched_off import SwitchedOffResource
     from gateway.rest.urls import table as routes
 
     sections: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
     unbuilt: list[tuple[str, str]] = []
     for route, view, _ in routes():
-        if _is_variant(route.template) or issubclass(view, SwitchedOffResource):
+        if _is_variant(route.template):
             continue
         built = [
             method

@@ -119,3 +119,24 @@ def test_without_a_usable_worker_nothing_is_assigned_and_nothing_moves() -> None
     held = {"public/default/f:0": assigned(metadata, 0, "a")}
     assert schedule(known, held, Workers((), "a")) == []
     assert rebalance(held, Workers((), "a"), 10) == []
+
+
+def test_an_instance_moves_to_a_worker_that_can_run_it_as_soon_as_there_is_one() -> None:
+    metadata = stored("f", 1)
+    metadata.functionDetails.runtime = pb.FunctionDetails.JAVA
+    known = {"public/default/f": metadata}
+    held = applied({}, schedule(known, {}, Workers("a", "a")))
+    assert [assignment.workerId for assignment in held.values()] == ["a"]
+    shared = Workers("ax", "ax", "x")
+    held = applied(held, schedule(known, held, shared))
+    assert [assignment.workerId for assignment in held.values()] == ["x"]
+    assert schedule(known, held, shared) == rebalance(held, shared, 10) == []
+
+
+def test_rebalancing_moves_nothing_to_a_worker_that_cannot_run_it() -> None:
+    metadata = stored("f", 4)
+    metadata.packageLocation.packagePath = "builtin://x"
+    held = {f"public/default/f:{i}": assigned(metadata, i, "a") for i in range(4)}
+    assert rebalance(held, Workers("ax", "ax", "x"), 10) == []
+    moved = rebalance(held, Workers("abx", "abx", "x"), 10)
+    assert {change.assignment.workerId for change in moved if change.assignment} == {"b"}

@@ -1,0 +1,1 @@
+"""Workers of Apache Pulsar that share the cluster: who they are, and calls of their REST interface."""

@@ -1,0 +1,11 @@
+"""What a worker needs of Apache's workers that share its cluster."""
+
+from typing import NamedTuple
+
+from engine.functions.worker.apaches.apache_members import ApacheMembers
+from engine.functions.worker.apaches.apache_worker_client import ApacheWorkerClient
+
+
+class ApacheLink(NamedTuple):
+    members: ApacheMembers
+    client: ApacheWorkerClient
