@@ -251,7 +251,10 @@ class TopicConsumer:
             self._queue = [message for message in self._queue if message.source is not attachment]
             self._queued_bytes = sum(message.size for message in self._queue)
             attachment.queued = 0
-            self.full = self._queued_bytes >= QUEUED_BYTES_MAX
+            was_full, self.full = self.full, self._queued_bytes >= QUEUED_BYTES_MAX
+            if was_full and not self.full:
+                for other in self._attachments.values():
+                    other.refill()  # it requested nothing while there was no room
         for delays in (self._refused, self._unanswered):
             if delays is not None and len(delays):
                 delays.keep(lambda key: key[0] is not attachment)
@@ -285,6 +288,11 @@ class TopicConsumer:
     @property
     def attachments(self) -> list[Attachment]:
         return list(self._attachments.values())
+
+    @property
+    def allowed(self) -> int:
+        """Number of messages that may be delivered before ``allow`` permits more."""
+        return self._allowed
 
     @property
     def has_queued(self) -> bool:

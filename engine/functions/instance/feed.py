@@ -26,7 +26,9 @@ class FeedConsumer(TopicConsumer):
 
     def activity_changed(self, attachment: Attachment, is_active: bool) -> None:
         if not is_active:
-            self.on_lost(attachment)
+            # The consumer that is active now receives all that is queued here, so it would be processed twice.
+            self.detached(attachment)
+            attachment.refill()
 
 
 class InputFeed:

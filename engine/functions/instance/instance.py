@@ -329,8 +329,8 @@ class FunctionInstance:
 
     def _lost(self, attachment: Attachment) -> None:
         """Forget what will be redelivered."""
-        if self._lanes is not None:
-            self._lanes.lost(attachment)
+        if self._lanes is not None and (dropped := self._lanes.lost(attachment)):
+            self._refill(self._feed_of[attachment], dropped)
         if self._manual:
             self._given = {
                 key: message

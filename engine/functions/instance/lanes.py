@@ -155,18 +155,22 @@ class PartitionLanes:
         else:
             waiting.append(run)
 
-    def lost(self, attachment: Attachment) -> None:
-        """End a lane: all that it did not acknowledge is redelivered to the present consumer of the partition."""
+    def lost(self, attachment: Attachment) -> int:
+        """End a lane: all that it did not acknowledge is redelivered to the present consumer of the partition.
+
+        Return how many messages waited for the lane; they are dropped.
+        """
         tenure = self._tenures.pop(attachment, None)
-        self._waiting.pop(attachment, None)
+        waiting = self._waiting.pop(attachment, ())
         if tenure is None:
-            return
+            return 0
         tenure.over = True
         lane = self._lanes.pop(tenure, None)
         if lane is not None:
             self._leaving[attachment] = self._client.spawn(
                 f"leave {attachment.topic}", self._leave(attachment.topic, lane.producers)
             )
+        return sum(len(run.messages) for run in waiting)
 
     async def _leave(self, partition: str, producers: Sequence[PartitionProducer]) -> None:
         """Let the next instance in, after what this one has processed is logged."""
@@ -179,32 +183,37 @@ class PartitionLanes:
         leaving = self._leaving.pop(attachment, None)
         if leaving is not None:
             await leaving
+        producers: list[PartitionProducer] = []
         try:
-            producers = await self._producers(attachment.topic, tenure)
+            await self._open_producers(producers, attachment.topic, tenure)
             await self._begin(attachment.topic, tenure)
         except MagnetarError as error:
-            self._on_error(error)
-            return
+            if not tenure.over:
+                self._on_error(error)
+                return
         if tenure.over:
+            # The instance that has the partition now waits for their names.
             await _close(producers)
             return
         self._lanes[tenure] = PartitionLane(tenure, producers, crc32(attachment.topic.encode()))
         for run in self._waiting.pop(attachment, ()):
             self._give(run)
 
-    async def _producers(self, partition: str, tenure: PartitionTenure) -> list[PartitionProducer]:
-        """Open a producer on each partition of the output; the instance before may have them still. Raises
-        MagnetarError."""
+    async def _open_producers(
+        self, producers: list[PartitionProducer], partition: str, tenure: PartitionTenure
+    ) -> None:
+        """Open a producer on each partition of the output, and append it to ``producers``; the instance before may have
+        them still. Raises MagnetarError."""
         if not self._topic:
-            return []
+            return
         count = await self._client.patiently(
             lambda: self._client.partitions(self._topic),
             timeout_s=self._client.operation_timeout_s,
         )
         settings = replace(self._settings, name=f"{self._name}-{partition}")
-        producers: list[PartitionProducer] = []
         for name in partition_names(self._topic, count):
             producer = self._producer(name, settings)
+            producers.append(producer)
             backoff = Backoff(initial_s=0.05, max_s=1.0)
             while not tenure.over:
                 try:
@@ -212,12 +221,9 @@ class PartitionLanes:
                     break
                 except RefusedError as error:
                     if error.code != ServerError.ProducerBusy:
-                        await _close(producers)
                         raise
                     log.debug("waiting for the instance that has %s", partition)
                 await asyncio.sleep(backoff.next_s(self._client.entropy.random()))
-            producers.append(producer)
-        return producers
 
     def _producer(self, topic: str, settings: ProducerSettings) -> PartitionProducer:
         return PartitionProducer(self._client, topic, settings, self._budget, self._on_results)
@@ -252,6 +258,7 @@ class PartitionLanes:
             Budget(1 << 40),
             lambda results: finish(done, results[0].error),
         )
+        again = self._producer(producer.topic, replace(self._settings, name=producer.name))
         try:
             await producer.close()
             await self._reopened(alone)
@@ -259,13 +266,13 @@ class PartitionLanes:
             alone.flush()
             await done
             await alone.close()
-            again = self._producer(producer.topic, replace(self._settings, name=producer.name))
             await self._reopened(again)
         except MagnetarError as error:
-            self._on_error(error)
-            return
+            if not lane.tenure.over:
+                self._on_error(error)
+                return
         if lane.tenure.over:
-            await again.close()
+            await _close((alone, again))
             return
         if again.stored_sequence_id < sequence:
             self._on_error(

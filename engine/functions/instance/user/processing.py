@@ -71,7 +71,7 @@ class WorkSlice:
         self.source: Any = None
         """The attachment of its messages."""
         self.taken = 0
-        """Messages that the thread is finished with."""
+        """Messages that the thread has processed or dropped."""
         self.done: list[Incoming] = []
         """Messages to acknowledge."""
         self.results: list[tuple[Incoming, bytes]] = []
@@ -195,8 +195,12 @@ class UserThread:
         self.slice.source = run.messages[0].source
         until = perf_counter() + SLICE_S
         step = self._one if self._windows is None else self._into_window
-        for message in run.messages:
-            if self._stopping.is_set() or (tenure is not None and tenure.over):
+        for index, message in enumerate(run.messages):
+            if self._stopping.is_set():
+                break
+            if tenure is not None and tenure.over:
+                # Dropped ones count as taken: their room in the queue is for others.
+                self.slice.taken += len(run.messages) - index
                 break
             step(run.codec, message)
             self.slice.taken += 1

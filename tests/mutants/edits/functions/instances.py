@@ -3,6 +3,7 @@
 from tests.mutants.edit import Edit
 
 LANES = "unit/functions/instance/test_lanes.py"
+LOST = "unit/functions/instance/test_lost_partitions.py"
 PROCESSING = "unit/functions/instance/user/test_processing.py"
 REGISTERS = "unit/functions/instance/state/test_registers.py"
 USER_THREAD = "engine/functions/instance/user/processing.py::UserThread"
@@ -39,10 +40,26 @@ EDITS: tuple[Edit, ...] = (
     Edit(
         "a-lost-partition-is-processed-on",
         f"{USER_THREAD}._process",
-        "if self._stopping.is_set() or (tenure is not None and tenure.over):",
-        "if self._stopping.is_set():",
+        "if tenure is not None and tenure.over:",
+        "if False:",
         (f"{PROCESSING}::test_nothing_is_processed_of_a_partition_that_was_lost",),
         "F7",
+    ),
+    Edit(
+        "dropped-messages-keep-their-room",
+        f"{USER_THREAD}._process",
+        "self.slice.taken += len(run.messages) - index",
+        "pass",
+        (f"{LOST}::test_a_lost_partition_takes_no_room_in_the_queue[unload-no-output-no-state]",),
+        "F11",
+    ),
+    Edit(
+        "messages-that-waited-for-a-lost-lane-keep-their-room",
+        "engine/functions/instance/lanes.py::PartitionLanes.lost",
+        "return sum(len(run.messages) for run in waiting)",
+        "return 0",
+        (f"{LANES}::test_messages_that_wait_for_a_lane_are_counted_when_it_is_lost",),
+        "F11",
     ),
     Edit(
         "the-change-that-is-read-last-stays",

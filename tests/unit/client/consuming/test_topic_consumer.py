@@ -208,6 +208,30 @@ async def test_queued_bytes_are_bounded_while_the_application_receives_nothing(
         await until(lambda: len(taken.messages) == 60)
 
 
+async def test_a_topic_that_leaves_makes_room_for_the_others(
+    bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, client = bench
+    monkeypatch.setattr("engine.client.consuming.attachment.QUEUED_BYTES_MAX", 200_000)
+    monkeypatch.setattr("engine.client.consuming.topic_consumer.QUEUED_BYTES_MAX", 200_000)
+    small, left, kept = (f"persistent://public/default/{name}" for name in ("s", "l", "m"))
+    for topic, size in ((small, 1), (left, 40_000), (kept, 40_000)):
+        publisher = await Publisher.to(client, topic)
+        for _ in range(20):
+            await publisher.entry(b"x" * size)
+    async with consuming(client, allow=0, topics=[small]) as (consumer, taken):
+        await until(lambda: consumer.has_queued)
+        await consumer._attach([left, kept], initial=FROM_EARLIEST)
+        await until(lambda: consumer.full)
+        (attachment,) = (other for other in consumer.attachments if other.topic == small)
+        consumer.allow(attachment.queued)
+        assert consumer.full
+        consumer._pattern = NAME
+        await consumer.follow([small, kept])
+        consumer.allow(1000)
+        await until(lambda: len(taken.messages) == 40)
+
+
 async def test_ordered_types_redeliver_all_from_a_refused_message(
     bench: tuple[Bench, PulsarClient],
 ) -> None:

@@ -1,24 +1,31 @@
 """Sequence ids of effectively-once results, and which of them are sent where."""
 
+import asyncio
+from collections.abc import Coroutine
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from engine.base.budget import Budget
 from engine.base.ids import Position
+from engine.client.client import PulsarClient
+from engine.client.consuming.attachment import Attachment
 from engine.client.consuming.incoming import Batch, Incoming
 from engine.client.producing.outgoing import OutgoingMessage
-from engine.client.producing.partition_producer import PartitionProducer
+from engine.client.producing.partition_producer import PartitionProducer, ProducerSettings
 from engine.functions.instance.lanes import (
     BATCH_BITS,
     ENTRY_BITS,
     LEDGER_BITS,
     PartitionLane,
+    PartitionLanes,
     PositionTooLargeError,
     sequence_of,
 )
-from engine.functions.instance.user.processing import PartitionTenure
+from engine.functions.instance.user.processing import MessageRun, PartitionTenure
+from engine.functions.instance.user.value_codecs import codec_of
 from engine.wire import pulsar_pb2 as pb
 
 
@@ -118,3 +125,41 @@ def test_a_result_goes_to_the_same_partition_each_time() -> None:
 def test_a_lane_with_a_remembered_result_needs_no_check_of_deduplication() -> None:
     assert lane(Producer(), Producer(stored=3)).checked
     assert not lane(Producer(), Producer()).checked
+
+
+class SilentClient:
+    """A client whose brokers do not answer."""
+
+    operation_timeout_s = 60.0
+
+    def __init__(self) -> None:
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        self.tasks.append(asyncio.get_running_loop().create_task(work))
+        return self.tasks[-1]
+
+    async def patiently(self, attempt: Any, *, timeout_s: float) -> Any:
+        await asyncio.Event().wait()
+
+
+async def test_messages_that_wait_for_a_lane_are_counted_when_it_is_lost() -> None:
+    async def nothing(*_: Any) -> None:
+        pass
+
+    client, given = SilentClient(), list[MessageRun]()
+    lanes = PartitionLanes(
+        *(cast("PulsarClient", client), "t/n/f", "persistent://t/n/out", ProducerSettings()),
+        *(Budget(1 << 20), given.append, lambda results: None, lambda error: None),
+        *(nothing, nothing),
+    )
+    attachment = cast("Attachment", Source())
+    for size in (3, 4):
+        messages = [message(1, number) for number in range(size)]
+        lanes.receive(attachment, MessageRun(codec_of("", "", {}), messages))
+    await asyncio.sleep(0)
+    assert lanes.lost(attachment) == 7
+    assert lanes.lost(attachment) == 0
+    assert given == []
+    for task in client.tasks:
+        task.cancel()
