@@ -1,4 +1,4 @@
-"""The process of one instance: ``FD`` is its socket to the worker, whose first line is the plan."""
+"""The process of one instance: ``FD`` is its socket to the worker, which answers its first line with the plan."""
 
 import asyncio
 import logging
@@ -125,6 +125,7 @@ class InstanceProgram:
 async def _serve(descriptor: int, root: str) -> int:
     end = socket.socket(fileno=descriptor)
     reader, writer = await asyncio.open_unix_connection(sock=end, limit=LINE_BYTES_MAX)
+    writer.write(b'{"ready": true}\n')
     plan = InstancePlan.from_json((await reader.readline()).decode())
     lease = ProcessLease(SystemClock())
     if plan.lease_end_s is not None:

@@ -11,8 +11,9 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,8 @@ class InstanceProcess:
         self._log = BoundedLog(folder)
         self._scope = TaskScope(f"instance {process.pid}")
         self._writer: asyncio.StreamWriter | None = None
+        self._send_plan: Callable[[], None] | None = None
+        """Sends the plan, until that was done."""
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._questions = 0
         self._reason = ""
@@ -72,12 +75,20 @@ class InstanceProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    async def begin(self, plan: InstancePlan) -> None:
-        """Send the instance its plan."""
-        reader, self._writer = await asyncio.open_unix_connection(
-            sock=self._link, limit=LINE_BYTES_MAX
-        )
-        self._writer.write(plan.to_json().encode() + b"\n")
+    async def begin(self, plan: InstancePlan, lease_end: Callable[[], float] | None) -> None:
+        """Watch the process, and send it its plan as soon as it can read it.
+
+        A lease from before could be over by then: on a busy machine a process needs seconds to start, and each of many
+        would end itself, again and again.
+        """
+        reader, writer = await asyncio.open_unix_connection(sock=self._link, limit=LINE_BYTES_MAX)
+        self._writer = writer
+
+        def send() -> None:
+            end_s = None if lease_end is None else lease_end()
+            writer.write(replace(plan, lease_end_s=end_s).to_json().encode() + b"\n")
+
+        self._send_plan = send
         self._scope.spawn("watch", self._watch(reader))
 
     async def _watch(self, reader: asyncio.StreamReader) -> None:
@@ -116,6 +127,11 @@ class InstanceProcess:
         with suppress(ConnectionError):
             while line := await reader.readline():
                 message = json.loads(line)
+                if "ready" in message:
+                    send, self._send_plan = self._send_plan, None
+                    if send is not None:
+                        send()
+                    continue
                 if "end" in message:
                     self._reason = message["end"]
                     continue
@@ -135,6 +151,8 @@ class InstanceProcess:
         """Return the instance's answer. Raises InstanceError; cancel-safe."""
         if self._ended.done() or self._writer is None:
             raise InstanceError(f"the instance has ended: {self._reason}")
+        if self._send_plan is not None:
+            raise InstanceError("the process of the instance is starting")
         self._questions += 1
         number = self._questions
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
@@ -148,7 +166,7 @@ class InstanceProcess:
             self._waiting.pop(number, None)
 
     def lease_until(self, end_s: float) -> None:
-        if not self._ended.done() and self._writer is not None:
+        if self._send_plan is None and not self._ended.done() and self._writer is not None:
             self._writer.write(json.dumps({"lease": end_s}).encode() + b"\n")
 
     async def status(self) -> InstanceStatus:
@@ -184,7 +202,8 @@ class InstanceProcess:
         """End it and remove its folder. Cancel-safe: it is killed then."""
         self._stopping = True
         try:
-            if not self._ended.done():
+            # One that has no plan yet has done nothing.
+            if not self._ended.done() and self._send_plan is None:
                 with suppress(InstanceError):
                     await self._ask("stop", grace_s=grace_s)
                 with suppress(TimeoutError):
@@ -231,7 +250,7 @@ class ProcessRuntime:
         except OSError as error:
             raise InstanceError(f"the instance cannot be started: {error}") from error
         instance = InstanceProcess(folder, process, link, output)
-        await instance.begin(plan)
+        await instance.begin(plan, spec.lease_end)
         return instance
 
     async def _spawn(

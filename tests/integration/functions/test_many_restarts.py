@@ -24,7 +24,7 @@ DESCRIPTORS_SPARE = 12
 CODE = "def process(x):\n    return x\n"
 
 
-@pytest.fixture(scope="module", params=["thread", "process"])
+@pytest.fixture(scope="module", params=["thread", pytest.param("process", marks=pytest.mark.long)])
 def runtime(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -15,6 +15,8 @@ import pulsar
 import pytest
 
 from engine.functions.definitions.functions_pb2 import FunctionDetails, FunctionMetaData
+from engine.functions.runtime import processes
+from engine.functions.runtime.errors import InstanceError
 from engine.functions.runtime.ports import InstanceSpec, RunningInstance
 from engine.functions.runtime.runtime_kinds import runtime_of
 from tests.support.instance import ROOT, Instance
@@ -123,6 +125,57 @@ async def test_restarts_leave_no_process_file_or_descriptor(
     assert len(after[0]) <= len(before[0])
     assert after[1] == before[1]
     assert not any(map(is_alive, pids))
+
+
+async def test_a_process_that_starts_longer_than_its_lease_lasts_runs(
+    instance: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease_s = 1.5
+    # time: a busy machine, on which the interpreter needs twice the lease to start
+    slow = f"import time; time.sleep({2 * lease_s}); {processes.PROGRAM}"
+    monkeypatch.setattr(processes, "PROGRAM", slow)
+    details = function_details("slow", "users_function", [unique("in")], unique("out"))
+    function = Function(instance.url, tmp_path, details, "def process(x):\n    return x\n")
+    renewing: list[RunningInstance] = []
+
+    async def renew() -> None:
+        while True:
+            for started in renewing:
+                started.lease_until(time.monotonic() + lease_s)
+            await asyncio.sleep(lease_s / 5)
+
+    renewal = asyncio.get_running_loop().create_task(renew())
+    try:
+        began = time.monotonic()
+        started = await function.begin(lease_end=lambda: time.monotonic() + lease_s)
+        renewing.append(started)
+        with pytest.raises(InstanceError, match="is starting"):
+            await started.status()
+        await until(lambda: runs(started), "the instance", bound_s=60)
+        assert time.monotonic() - began > 2 * lease_s
+        await started.stop(5)
+    finally:
+        renewal.cancel()
+
+
+async def runs(started: RunningInstance) -> bool:
+    try:
+        status = await started.status()
+    except InstanceError:
+        return False
+    assert not status.error
+    return status.running
+
+
+async def test_a_process_that_is_stopped_while_it_starts_ends_at_once(
+    instance: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "PROGRAM", "import time; time.sleep(1000)")
+    details = function_details("stopped", "users_function", [unique("in")])
+    started = await Function(instance.url, tmp_path, details, "").begin()
+    async with asyncio.timeout(30):
+        await started.stop(1000)
+    assert (await started.wait()).expected
 
 
 async def test_the_thread_runtime_runs_the_same_function(

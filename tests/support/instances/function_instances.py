@@ -69,10 +69,15 @@ class Function:
             metadata, number, self._package, self._folder / f"instance-{number}", self._url, **more
         )
 
-    async def start(self, number: int = 0, **more: Any) -> InstanceProcess:
-        """Start an instance, and wait until it runs or has ended."""
+    async def begin(self, number: int = 0, **more: Any) -> InstanceProcess:
+        """Start the process of an instance."""
         started = await self._runtime.start(self.spec(number, **more))
         assert isinstance(started, InstanceProcess)
+        return started
+
+    async def start(self, number: int = 0, **more: Any) -> InstanceProcess:
+        """Start an instance, and wait until it runs or has ended."""
+        started = await self.begin(number, **more)
 
         await until(partial(is_settled, started), "the instance", bound_s=120)
         return started
