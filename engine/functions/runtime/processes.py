@@ -170,6 +170,8 @@ class InstanceProcess:
             self._writer.write(json.dumps({"lease": end_s}).encode() + b"\n")
 
     async def status(self) -> InstanceStatus:
+        if self._send_plan is not None and not self._ended.done():
+            return InstanceStatus(False)
         if not self._ended.done():
             try:
                 return status_of(await self._ask("status"))

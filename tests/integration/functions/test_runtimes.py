@@ -149,8 +149,9 @@ async def test_a_process_that_starts_longer_than_its_lease_lasts_runs(
         began = time.monotonic()
         started = await function.begin(lease_end=lambda: time.monotonic() + lease_s)
         renewing.append(started)
+        assert not (await started.status()).running
         with pytest.raises(InstanceError, match="is starting"):
-            await started.status()
+            await started.stats()
         await until(lambda: runs(started), "the instance", bound_s=60)
         assert time.monotonic() - began > 2 * lease_s
         await started.stop(5)
