@@ -23,11 +23,14 @@ FUNCTION_STATE_PREFIX = "__function_state_"
 """Begin of the names of topics with functions' state, which functions read and write with their own roles: they are not
 the cluster's own."""
 SYSTEM_PREFIX = "__"
+"""Beginning of the local names of the cluster's own topics, which have no limits and are in no list."""
 PENDING_ACK_SUFFIX = "__transaction_pending_ack"
 """End of the local names of the logs of transactional acknowledgements, which are in no list either."""
+_COORDINATOR_PREFIXES = ("__transaction_log_", "transaction_coordinator_assign")
+"""Beginnings of local names in ``pulsar/system``: the logs of transaction coordinators, and the partitions by which
+these are assigned to brokers."""
 SHADOW_SOURCE = "PULSAR.SHADOW_SOURCE"
 """Property of a shadow topic: the topic whose ledgers it reads."""
-"""Beginning of the local names of the cluster's own topics, which have no limits and are in no list."""
 NAME_BYTES_MAX = 8192
 HASH_TOP = 0xFFFFFFFF
 """Highest bundle hash of a topic, which is the upper end of the last bundle and belongs to it."""
@@ -236,6 +239,17 @@ class TopicName:
 
     def __str__(self) -> str:
         return self.full
+
+
+def is_transaction_log(topic: TopicName) -> bool:
+    """Return whether a topic's name is that of a log of transactions, or of a partition of the topic by which their
+    coordinators are assigned: no client may use it."""
+    if not topic.persistent:
+        return False
+    of_coordinators = topic.local.startswith(_COORDINATOR_PREFIXES) and (
+        str(topic.namespace) == "pulsar/system"
+    )
+    return of_coordinators or topic.local.endswith(PENDING_ACK_SUFFIX)
 
 
 def _complete(text: str) -> str:

@@ -38,6 +38,7 @@ from engine.base.names import (
     TopicName,
     bundle_hash,
     decode_name,
+    is_transaction_log,
 )
 from engine.metadata import paths
 from engine.metadata.apart.routed import are_together
@@ -470,8 +471,10 @@ async def check_new_topic(store: MetadataStore, topic: TopicName) -> None:
     """Check that a plain topic may be created under this name; ``create_topic`` detects an existing plain topic.
 
     Raises NotFound without its namespace, AlreadyExists for a partitioned topic, PreconditionFailed for the name of a
-    partition that no partitioned topic has.
+    partition that no partitioned topic has, and of a log of transactions.
     """
+    if is_transaction_log(topic):
+        raise PreconditionFailed(f"Can not create transaction system topic {topic}")
     nodes = [_policies_path(topic), partitioned_path(topic)]
     (policies, partitioned), _ = await store.get_all(nodes)
     if not is_present(policies, nodes[0]):

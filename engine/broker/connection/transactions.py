@@ -9,7 +9,7 @@ from engine.auth.actions import Action
 from engine.auth.judge import Verdict
 from engine.auth.resource_names import CLUSTER, SubscriptionName
 from engine.auth.rights import AUTHENTICATED, SUPERUSER, Right
-from engine.base.names import TopicName
+from engine.base.names import TopicName, is_transaction_log
 from engine.broker.connection.bounds import check_name
 from engine.broker.connection.lookups import parse_topic
 from engine.broker.context import Context
@@ -274,8 +274,11 @@ class TransactionCommands:
     async def _topic(self, name: str) -> Topic | None:
         """Return the topic, which is loaded when it is not; None when it does not exist, so that nothing of a
         transaction is left. Raises BrokerError."""
+        parsed = parse_topic(name)
+        if is_transaction_log(parsed):
+            return None
         try:
-            return await self._registry.get(parse_topic(name), create=False)
+            return await self._registry.get(parsed, create=False)
         except TopicNotFound:
             return None
 

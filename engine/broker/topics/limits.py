@@ -20,6 +20,7 @@ from engine.broker.policies import (
 )
 from engine.broker.topics.publish import Publish, Stage, StagePlace
 from engine.broker.transactions.buffer.snapshots import TOPICS
+from engine.tenancy.change_events import LOCAL_NAME as CHANGE_EVENTS
 from engine.tenancy.settings import SUBSCRIPTION_TYPES
 from engine.wire.kernels import is_encrypted
 
@@ -51,7 +52,8 @@ def is_system(name: TopicName) -> bool:
 def binding(name: TopicName, policies: TopicPolicies, *, shadow: bool = False) -> TopicPolicies:
     """Return the policies that apply to the topic ``name``, which may be a ``shadow`` topic.
 
-    System topics have no limit, lifetime or quota; those with snapshots of transactions are always compacted.
+    System topics have no limit, lifetime or quota; those with snapshots of transactions are always compacted. Of system
+    topics other clusters receive the log of policies alone: positions and ids of transactions are of one cluster.
     Non-persistent topics store nothing, so policies about stored messages do not apply, and their subscriptions are not
     counted, as in Pulsar. What a shadow topic stores and who publishes it is decided by its source's policies.
     """
@@ -84,6 +86,7 @@ def binding(name: TopicName, policies: TopicPolicies, *, shadow: bool = False) -
         return without_storage
     return replace(
         without_storage,
+        clusters=policies.clusters if name.partitioned.local == CHANGE_EVENTS else (),
         publish=replace(
             policies.publish, max_producers=0, message_bytes_max=0, encryption_required=False
         ),

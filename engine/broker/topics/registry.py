@@ -8,7 +8,7 @@ from functools import partial
 
 from engine.base.errors import MagnetarError
 from engine.base.measures.durations import Durations
-from engine.base.names import SYSTEM_PREFIX, NamespaceName, TopicName
+from engine.base.names import SYSTEM_PREFIX, NamespaceName, TopicName, is_transaction_log
 from engine.base.tasks import TaskScope, UnderWay
 from engine.broker.context import Context, SnapshotCounters
 from engine.broker.errors import (
@@ -239,8 +239,13 @@ class TopicRegistry:
             return source if source is None or part is name else source.partitioned
         return None
 
-    def _check_domain(self, name: TopicName) -> None:
-        """Raise NotAllowed when settings exclude topics of this domain. Every broker serves system topics."""
+    def _check_name(self, name: TopicName) -> None:
+        """Raise NotAllowed for a log of transactions, which a client would take from its owner.
+
+        The same where settings exclude topics of this domain. Every broker serves system topics.
+        """
+        if is_transaction_log(name):
+            raise NotAllowed(f"Can not create transaction system topic {name}")
         settings = self._context.settings
         served = (
             settings.enable_persistent_topics
@@ -251,7 +256,7 @@ class TopicRegistry:
             raise NotAllowed(f"Broker is unable to load {name.domain} topic")
 
     async def _load(self, name: TopicName, make: bool) -> Topic:
-        self._check_domain(name)
+        self._check_name(name)
         self._ownership.check_owned(name)
         if await self._namespaces.peer_of(name) is not None:
             raise ServiceNotReady(f"Another cluster holds namespace {name.namespace}")

@@ -16,6 +16,7 @@ from engine.base.names import (
     check_subscription,
     decode_name,
     encode_name,
+    is_transaction_log,
     split_partition,
     split_topic,
 )
@@ -187,3 +188,21 @@ def test_subscription_names_that_cannot_be_stored_are_refused(name: str) -> None
 def test_malformed_namespaces_are_refused(text: str) -> None:
     with pytest.raises(InvalidNameError, match="Invalid"):
         NamespaceName.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("persistent://public/default/a-s__transaction_pending_ack", True),
+        ("persistent://public/default/a-partition-0-s__transaction_pending_ack", True),
+        ("persistent://pulsar/system/__transaction_log_0", True),
+        ("persistent://pulsar/system/transaction_coordinator_assign-partition-3", True),
+        ("persistent://public/default/__transaction_log_0", False),
+        ("persistent://public/default/__transaction_buffer_snapshot", False),
+        ("persistent://pulsar/system/other", False),
+        ("persistent://public/default/a__transaction_pending_ack-b", False),
+        ("non-persistent://public/default/a-s__transaction_pending_ack", False),
+    ],
+)
+def test_logs_of_transactions_are_known_by_their_names(name: str, expected: bool) -> None:
+    assert is_transaction_log(TopicName.parse(name)) is expected

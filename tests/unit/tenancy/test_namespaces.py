@@ -433,6 +433,15 @@ async def test_a_topic_named_like_a_partition_needs_its_partitioned_topic(
     await check(store, NS.topic("y"))
 
 
+async def test_no_topic_is_made_under_the_name_of_a_log_of_transactions(
+    store: MetadataStore,
+) -> None:
+    await with_namespace(store)
+    name = NS.topic("a-s__transaction_pending_ack")
+    text = f"Can not create transaction system topic {name}"
+    assert await refused(topics.check_new_topic(store, name)) == (PreconditionFailed, text)
+
+
 async def test_topics_are_listed_by_bundle_and_without_system_topics(store: MetadataStore) -> None:
     await with_namespace(store)
     for local in ("üml:aut", "pl us", "a~b", "__change_events"):

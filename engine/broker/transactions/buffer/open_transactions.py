@@ -6,6 +6,7 @@ entry was appended, and that entry's own position once it is stored. The first o
 readers (X2). Aborted transactions are kept until the ledger of their marker is deleted, and their messages with it.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
 from engine.base.ids import Position
@@ -33,14 +34,15 @@ class OpenTransactions:
     )
 
     def __init__(self, aborted: Mapping[TxnId, Position] | None = None) -> None:
-        self.ongoing: dict[TxnId, Position] = {}
+        # The first is read with every end, which in a dict passes all that were removed before it.
+        self.ongoing: OrderedDict[TxnId, Position] = OrderedDict()
         """A position before which no entry of the transaction lies, in the order of the first entries."""
         self.aborted: dict[TxnId, Position] = dict(aborted or {})
         """Position of the marker of each aborted transaction, in order."""
         self.committed_total = self.aborted_total = 0
         self._unplaced: set[TxnId] = set()
         """Open transactions whose first entry is not stored yet."""
-        self._ended: dict[TxnId, bool] = {}
+        self._ended: OrderedDict[TxnId, bool] = OrderedDict()
         """Transactions that ended lately: whether they were committed."""
         self._marks: dict[int, int] = {}
         """Highest id of which a coordinator stated that this and all lower ones are over, by coordinator."""
@@ -92,7 +94,7 @@ class OpenTransactions:
         """Note that the transaction takes no more messages, and which way it ends."""
         self._ended[txn] = commit
         if len(self._ended) > ENDED_MAX:
-            del self._ended[next(iter(self._ended))]
+            self._ended.popitem(last=False)
 
     def ended(self, txn: TxnId, position: Position, *, commit: bool) -> None:
         """Note that the marker of the transaction is stored at ``position``."""

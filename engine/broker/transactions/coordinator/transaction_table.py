@@ -68,7 +68,8 @@ class TransactionTable:
 
     def __init__(self, coordinator: int) -> None:
         self._coordinator = coordinator
-        self._unfinished: dict[int, ClientTransaction] = {}
+        # The first is read with every end, which in a dict passes all that were removed before it.
+        self._unfinished: OrderedDict[int, ClientTransaction] = OrderedDict()
         self._finished: OrderedDict[int, TransactionOutcome] = OrderedDict()
         self._deadlines: list[tuple[int, int]] = []
         """Heap of (time, id), also of transactions that ended meanwhile."""

@@ -12,6 +12,7 @@ then everything hidden stays hidden.
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -111,7 +112,7 @@ class PendingAckHandle:
         """Acknowledgements of this turn of the loop, with their outcomes and the era of their state."""
         self._ending: dict[TxnId, list[Outcome]] = {}
         """Outcomes of ends whose record is being appended."""
-        self._ended: dict[TxnId, None] = {}
+        self._ended: OrderedDict[TxnId, None] = OrderedDict()
         """Transactions that ended; the latest last."""
         self._done: list[LogPlace] = []
         """Records of ended transactions. Those of commits are needed until the subscription's cursor is stored; the
@@ -344,11 +345,11 @@ class PendingAckHandle:
         if error is None:
             mark = max(low_water_mark, self._marks.get(coordinator, -1))
             self._marks[coordinator] = mark
-            for stale in self._state.transactions:
-                if stale.most == coordinator and stale.least <= mark:
-                    again = partial(self._over, coordinator, low_water_mark, outcome)
-                    self._end_one(stale, False, again)
-                    return
+            stale = self._state.first_up_to(coordinator, mark)
+            if stale is not None:
+                again = partial(self._over, coordinator, low_water_mark, outcome)
+                self._end_one(stale, False, again)
+                return
         outcome(error)
 
     def _end_one(self, txn: TxnId, commit: bool, outcome: Outcome) -> None:
@@ -393,7 +394,7 @@ class PendingAckHandle:
     def _note_end(self, txn: TxnId) -> None:
         self._ended[txn] = None
         if len(self._ended) > ENDED_MAX:
-            del self._ended[next(iter(self._ended))]
+            self._ended.popitem(last=False)
 
     def _trim_later(self) -> None:
         lag = self._context.transactions.transaction_pending_ack_log_index_min_lag

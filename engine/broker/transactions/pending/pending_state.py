@@ -5,8 +5,11 @@ wire; 0 is the whole entry. Messages behind the highest bit in sight are not kno
 batch is known.
 """
 
+import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
 from typing import NamedTuple, Protocol
 
 from engine.base.ids import Position
@@ -61,13 +64,17 @@ class AckedCursor(Protocol):
 class PendingState:
     """Acknowledgements of open transactions, by transaction. A position is hidden when all of it is acknowledged."""
 
-    __slots__ = ("_cumulative", "_kept", "transactions")
+    __slots__ = ("_cumulative", "_kept", "_least", "_sharers", "transactions")
 
     def __init__(self) -> None:
         self.transactions: dict[TxnId, TxnAcks] = {}
         """Transactions in the order of their first acknowledgement."""
         self._kept: dict[Position, int] = {}
         """Bits that no transaction acknowledges, by position with an individual acknowledgement."""
+        self._sharers: dict[Position, list[TxnId]] = {}
+        """Transactions of each position of which one acknowledges a part, or several anything."""
+        self._least: dict[int, list[int]] = {}
+        """Heaps of the transactions' least significant bits, by coordinator, also of some that were removed."""
         self._cumulative: TxnId | None = None
         """The transaction with the cumulative acknowledgement; at most one has it."""
 
@@ -170,7 +177,9 @@ class PendingState:
         self, txn: TxnId, acks: Iterable[PendingAck], *, cumulative: bool = False
     ) -> TxnAcks:
         """Add acknowledgements that were checked before, and return those of the transaction."""
-        held = self.transactions.setdefault(txn, TxnAcks())
+        held = self.transactions.get(txn)
+        if held is None:
+            held = self._begin(txn)
         for ack in acks:
             if cumulative:
                 self._cumulative, held.cumulative = txn, ack
@@ -179,9 +188,45 @@ class PendingState:
             earlier = held.acks.get(position)
             if earlier is not None:
                 ack = ack._replace(kept=ack.kept & earlier.kept)
+            elif ack.kept or position in self._kept:
+                self._share(txn, position)
             held.acks[position] = ack
             self._kept[position] = self._kept.get(position, -1) & ack.kept
         return held
+
+    def _begin(self, txn: TxnId) -> TxnAcks:
+        held = self.transactions[txn] = TxnAcks()
+        least = self._least.setdefault(txn.most, [])
+        heapq.heappush(least, txn.least)
+        # Those of removed transactions stay while one before them is open.
+        if len(least) > 1000 + 2 * len(self.transactions):
+            least[:] = [bits for bits in least if TxnId(txn.most, bits) in self.transactions]
+            heapq.heapify(least)
+        return held
+
+    def _share(self, txn: TxnId, position: Position) -> None:
+        """Note that a transaction acknowledges a position, of which others may have parts."""
+        sharers = self._sharers.get(position)
+        if sharers is None:
+            # One with the whole entry is not noted, and conflicts: only a log of Apache's brokers has both.
+            known = position in self._kept
+            sharers = (
+                [other for other, held in self.transactions.items() if position in held.acks]
+                if known
+                else []
+            )
+            self._sharers[position] = sharers
+        sharers.append(txn)
+
+    def first_up_to(self, coordinator: int, least: int) -> TxnId | None:
+        """Return the lowest transaction of a coordinator, unless its id is above ``least``."""
+        heap = self._least.get(coordinator, [])
+        while heap and heap[0] <= least:
+            txn = TxnId(coordinator, heap[0])
+            if txn in self.transactions:
+                return txn
+            heapq.heappop(heap)
+        return None
 
     def remove(self, txn: TxnId) -> None:
         """Remove a transaction that ended."""
@@ -191,15 +236,22 @@ class PendingState:
         if self._cumulative == txn:
             self._cumulative = None
         for position in held.acks:
-            del self._kept[position]
-        # Another transaction may have acknowledged other messages of the same batches.
-        for other in self.transactions.values():
-            for position in held.acks.keys() & other.acks.keys():
-                self._kept[position] = self._kept.get(position, -1) & other.acks[position].kept
+            # Another transaction may have acknowledged other messages of the same batch.
+            sharers = self._sharers.get(position, ())
+            kept = [
+                self.transactions[other].acks[position].kept for other in sharers if other != txn
+            ]
+            if kept:
+                self._sharers[position] = [other for other in sharers if other != txn]
+                self._kept[position] = reduce(and_, kept)
+            else:
+                del self._kept[position]
+                self._sharers.pop(position, None)
 
     def take_over(self, other: "PendingState") -> None:
         """Become a copy of ``other``, which must not be used any more."""
         self.transactions, self._kept = other.transactions, other._kept
+        self._sharers, self._least = other._sharers, other._least
         self._cumulative = other._cumulative
 
     def clear(self) -> None:

@@ -1,5 +1,6 @@
 """Commands of transactions to brokers in memory: the coordinator's, and the ends that it sends to topics' owners."""
 
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
@@ -239,3 +240,30 @@ async def test_another_role_cannot_use_a_transaction(bench: Bench) -> None:
     assert await ended_by(Identity("proxy", "app")) == -1
     assert await ended_by(Identity("root")) == -1
     assert await ended_by(Identity("other")) == ServerError.AuthorizationError
+
+
+LOGS = (
+    "persistent://public/default/a-s__transaction_pending_ack",
+    "persistent://pulsar/system/__transaction_log_0",
+    COORDINATORS.partition_at(0).full,
+)
+
+
+async def test_clients_cannot_use_the_logs_of_transactions_as_topics(bench: Bench) -> None:
+    client = bench.client(await bench.start())
+    link = await coordinator_of(client)
+    for name in LOGS:
+        owner, text = await client.owner(name), f"Can not create transaction system topic {name}"
+        for frame in (say.subscribe, say.producer):
+            arguments = (name, "s", 1) if frame is say.subscribe else (name,)
+            request_id = owner.new_id()
+            with pytest.raises(RefusedError, match=re.escape(text)) as refused:
+                await owner.request(request_id, frame(*arguments, owner.new_id(), request_id))
+            assert refused.value.code == ServerError.NotAllowedError
+    # A client that names them in a transaction cannot keep that from its end.
+    txn = await ask(link, lambda request: say.new_transaction(0, request, 20_000))
+    await ask(link, lambda request: say.add_partitions(txn, request, LOGS))
+    named = [(name, "s") for name in LOGS]
+    await ask(link, lambda request: say.add_subscriptions(txn, request, named))
+    assert await ask(link, lambda request: say.end_transaction(txn, request, commit=True)) == txn
+    await client.close()

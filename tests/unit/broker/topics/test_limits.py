@@ -261,3 +261,22 @@ def test_snapshots_of_transactions_are_compacted_without_a_policy(
     name = TopicName.parse("public/default/__transaction_buffer_snapshot")
     assert binding(name, policies).storage.compaction_threshold == expected
     assert binding(NAME, policies).storage.compaction_threshold == threshold
+
+
+@pytest.mark.parametrize(
+    ("local", "sent"),
+    [
+        ("__change_events", True),
+        ("__change_events-partition-0", True),
+        ("__transaction_buffer_snapshot", False),
+        ("__transaction_buffer_snapshot_segments", False),
+        ("__transaction_buffer_snapshot_indexes", False),
+        ("d", True),
+    ],
+)
+def test_of_the_clusters_own_topics_other_clusters_receive_the_log_of_policies_alone(
+    local: str, sent: bool
+) -> None:
+    topic = TopicName.parse(f"persistent://public/default/{local}")
+    policies = TopicPolicies(clusters=("here", "there"))
+    assert binding(topic, policies).clusters == (policies.clusters if sent else ())

@@ -1,5 +1,7 @@
 """Conflicts of acknowledgements of open transactions, and the part of a batch that they leave."""
 
+from time import process_time
+
 import pytest
 
 from engine.base.ids import Position
@@ -11,6 +13,7 @@ from engine.broker.transactions.txn_id import TxnId
 
 ONE, TWO = TxnId(0, 1), TxnId(1, 1)
 PLACES = [Position(3, i) for i in range(5)]
+MANY = 20_000
 
 
 class Acked:
@@ -137,3 +140,52 @@ def test_a_cumulative_acknowledgement_inside_a_batch() -> None:
 def test_acknowledgements_are_stated_as_on_the_wire() -> None:
     for stated in (StatedAck(PLACES[0], [-2, 5], 70), StatedAck(PLACES[0], [], 0)):
         assert PendingAck.of(stated).stated == stated
+
+
+def test_very_many_open_transactions_end_in_any_order() -> None:
+    state = PendingState()
+    for least in range(MANY):
+        # Each has a message of a batch that it shares with nine others, and an entry.
+        acks = (
+            PendingAck(Position(1, least // 10), 1023 ^ 1 << least % 10, 10),
+            PendingAck(Position(2, least)),
+        )
+        state.restore(TxnId(least % 3, least), acks)
+    began_s = process_time()
+    for least in sorted(range(MANY), key=lambda at: at * 7919 % MANY):
+        txn = TxnId(least % 3, least)
+        assert state.first_up_to(txn.most, MANY) is not None
+        state.remove(txn)
+        assert state.first_up_to(txn.most, least) != txn
+    # time: a search through all that are open takes minutes, this a second
+    assert process_time() - began_s < 10
+    assert (state.count, state.has_parts, bool(state)) == (0, False, False)
+
+
+def test_lowest_transactions_are_known_by_coordinator() -> None:
+    state = PendingState()
+    for txn in (TxnId(1, 5), TxnId(1, 3), TxnId(2, 1)):
+        state.restore(txn, [PendingAck(Position(3, txn.least))])
+    assert state.first_up_to(1, 2) is None
+    assert state.first_up_to(1, 3) == state.first_up_to(1, 9) == TxnId(1, 3)
+    state.remove(TxnId(1, 3))
+    assert state.first_up_to(1, 4) is None
+    assert state.first_up_to(1, 5) == TxnId(1, 5)
+    assert state.first_up_to(7, 5) is None
+    for least in range(6, 6000):
+        state.restore(TxnId(1, least), [PendingAck(Position(4, least))])
+        state.remove(TxnId(1, least))
+    assert state.first_up_to(1, 9000) == TxnId(1, 5)
+
+
+def test_acknowledgements_that_conflict_in_a_log_of_apaches_brokers_end_one_by_one() -> None:
+    state = PendingState()
+    state.restore(ONE, [PendingAck(PLACES[0])])
+    state.restore(TWO, [PendingAck(PLACES[0], 0b01, 2)])
+    state.restore(ONE, [PendingAck(PLACES[1], 0b01, 2)])
+    state.restore(TWO, [PendingAck(PLACES[1])])
+    assert state.kept(PLACES[0]) == state.kept(PLACES[1]) == 0
+    state.remove(ONE)
+    assert (state.kept(PLACES[0]), state.kept(PLACES[1])) == (0b01, 0)
+    state.remove(TWO)
+    assert (state.kept(PLACES[0]), state.kept(PLACES[1])) == (None, None)
