@@ -26,6 +26,7 @@ from engine.broker.transactions.buffer.end_markers import marker
 from engine.broker.transactions.buffer.open_transactions import OpenTransactions
 from engine.broker.transactions.buffer.snapshots import BufferSnapshot
 from engine.broker.transactions.buffer.topic_snapshots import TopicSnapshots
+from engine.broker.transactions.buffer.unmarked_ends import UnmarkedEnds
 from engine.broker.transactions.entry_runs import EntryRuns
 from engine.broker.transactions.outcomes import Outcome, waited
 from engine.broker.transactions.ports import TransactionCounts
@@ -47,6 +48,9 @@ class BufferLog(Appendable, Protocol):
 
     @property
     def last_readable(self) -> Position: ...
+
+    @property
+    def terminated(self) -> Position | None: ...
 
     def next_position(self, position: Position, /) -> Position: ...
 
@@ -124,6 +128,7 @@ class TopicBuffer:
         "_snapshots",
         "_sweeping",
         "_timer",
+        "_unmarked",
         "_writing",
         "state",
         "transactions",
@@ -149,6 +154,7 @@ class TopicBuffer:
         self._writing: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._sweeping: asyncio.Task[None] | None = None
+        self._unmarked = UnmarkedEnds(host.scope, self._store_ends)
         self._changes = 0
         """Changes of the readable end, and of what is aborted, since the last snapshot."""
         self._snapshot_ms = 0
@@ -266,6 +272,8 @@ class TopicBuffer:
         if present is None:
             self.transactions.check_same(txn, commit=commit)
             self.transactions.ending(txn, commit=commit)
+            if self._log.terminated is not None and self._end_unmarked(txn, commit, outcome):
+                return
             # Without an entry here, or after an earlier marker, there is nothing to end (X3).
             if txn not in self.transactions.ongoing:
                 outcome(None)
@@ -278,6 +286,21 @@ class TopicBuffer:
             present.outcomes.append(outcome)
         else:
             raise ServiceNotReady(f"Transaction {txn} is being ended the other way")
+
+    def _end_unmarked(self, txn: TxnId, commit: bool, outcome: Outcome) -> bool:
+        """End a transaction of a terminated topic, and return whether there was anything to end. Raises ServiceNotReady
+        when the topic was closed meanwhile."""
+        if self.state == "Close":
+            raise self._unloaded()
+        known = self.transactions
+        if txn in known.ongoing:
+            known.ended(txn, self._log.last_confirmed, commit=commit)
+            self._set_limit()
+            self._host.touched()
+        elif txn not in self._unmarked:
+            return False
+        self._unmarked.add(txn, outcome, last=not known.ongoing)
+        return True
 
     def _marked(self, marked: _Marker, position: Position | None) -> None:
         del self._ending[marked.txn]
@@ -354,6 +377,16 @@ class TopicBuffer:
         if self._changes:
             self._changed(0)
 
+    async def _store_ends(self) -> None:
+        """Store a snapshot behind one that is being written. Raises MagnetarError."""
+        while self._writing is not None:
+            await asyncio.wait([self._writing])
+        self._writing = asyncio.current_task()
+        try:
+            await self._store_snapshot()
+        finally:
+            self._writing = None
+
     async def _store_snapshot(self) -> None:
         snapshot = BufferSnapshot(self._log.last_readable, dict(self.transactions.aborted))
         now_ms = self._host.context.clock.wall_ms()
@@ -414,9 +447,13 @@ class TopicBuffer:
     def close(self) -> None:
         """Take no more snapshots. Called when the topic closes."""
         self.state = "Close"
+        self._unmarked.fail(self._unloaded())
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _unloaded(self) -> ServiceNotReady:
+        return ServiceNotReady(f"Topic {self._host.name} is being unloaded")
 
     # --- statistics -----------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """A topic with transactions: what consumers receive while they are open, after their ends, and after a reload."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -328,3 +329,54 @@ async def test_a_topic_that_is_deleted_leaves_no_snapshot(
     assert len(snapshots.values) == 1
     await bench.registry.deletions.delete(NAME, force=True)
     assert snapshots.values == {}
+
+
+@pytest.mark.parametrize("commit", [True, False])
+async def test_transactions_of_a_terminated_topic_end_when_a_snapshot_stands_for_their_markers(
+    bench: Bench, snapshots: KeptSnapshots, commit: bool
+) -> None:
+    _, client = await bench.join(SubscriptionType.SHARED)
+    await put(bench, A)
+    await put(bench, B)
+    await put(bench, A)
+    await put(bench)
+    await bench.topic.terminate()
+    first = asyncio.create_task(end(bench, A, commit=commit))
+    again = asyncio.create_task(end(bench, A, commit=commit))
+    buffer = bench.topic.transactions
+    assert buffer is not None
+    await until(lambda: buffer.counts.ongoing == 1)
+    await until(lambda: entries(client.received) == ([0] if commit else []))
+    assert (first.done(), again.done()) == (False, False)
+    # Until both have ended, a load finds both open, and the first end is requested again.
+    await bench.registry.unload(NAME)
+    for ending in (first, again):
+        with pytest.raises(ServiceNotReady, match="being unloaded"):
+            await ending
+    with pytest.raises(ServiceNotReady, match="being unloaded"):
+        await buffer.end(B, commit=commit, low_water_mark=-1)
+    await bench.load()
+    _, client = await bench.join(SubscriptionType.SHARED)
+    first = asyncio.create_task(end(bench, A, commit=commit))
+    await until(lambda: entries(client.received) == ([0] if commit else []))
+    assert not first.done()
+    snapshots.fails = True
+    with pytest.raises(ServiceNotReady, match="not stored"):
+        await end(bench, B, commit=True)
+    with pytest.raises(ServiceNotReady, match="not stored"):
+        await first
+    with pytest.raises(InvalidTxnStatus):
+        await end(bench, A, commit=not commit)
+    snapshots.fails = False
+    await end(bench, B, commit=True)
+    await end(bench, A, commit=commit)
+    due = [0, 1, 2, 3] if commit else [1, 3]
+    await until(lambda: entries(client.received) == due)
+    await bench.registry.unload(NAME)
+    await bench.load()
+    assert bench.topic.transactions is not None
+    await bench.topic.transactions.ready()
+    assert bench.topic.transactions.counts.ongoing == 0
+    assert list(bench.topic.aborted) == ([] if commit else [A])
+    _, client = await bench.join(SubscriptionType.SHARED)
+    await until(lambda: entries(client.received) == due)
