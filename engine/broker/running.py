@@ -56,9 +56,11 @@ from engine.broker.topics.inactivity import Inactivity
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.topics.topic import Topic
+from engine.broker.topics.transactional.abandoned import AbandonedTransactions
 from engine.broker.topics.transactional.owned_ends import TopicEnds
 from engine.broker.transactions.buffer.snapshot_topics import SnapshotTopics
 from engine.broker.transactions.coordinator.coordinators import Coordinators
+from engine.broker.transactions.coordinator.inquiry import CoordinatorInquiry
 from engine.broker.transactions.coordinator.participants import Participants
 from engine.broker.transactions.pending.pending_log import StoredPendingLogs
 from engine.broker.upkeep import Upkeep
@@ -324,7 +326,8 @@ class Running:
             loaded=loaded,
         )
         ends = TopicEnds(self.registry, loaded, owned)
-        self.coordinators = self._coordinate(base, record, ends)
+        self.abandoned: AbandonedTransactions | None = None
+        self.coordinators = self._coordinate(base, record, ends, loaded)
         self.sessions = Sessions(
             *(self.context, self.registry, owned, namespaces, self.tenancy.rules),
             coordinators=self.coordinators,
@@ -332,9 +335,13 @@ class Running:
         self.shares = GroupShares(base.store, self.registry.groups, record.id, base.clock)
 
     def _coordinate(
-        self, base: BrokerResources, record: BrokerRecord, ends: TopicEnds
+        self,
+        base: BrokerResources,
+        record: BrokerRecord,
+        ends: TopicEnds,
+        loaded: TopicTable[Topic],
     ) -> Coordinators | None:
-        """Create the coordinators of transactions, where these are enabled."""
+        """Create the coordinators of transactions, where these are enabled, and the watch over abandoned ones."""
         if not base.transactions.transaction_coordinator_enabled:
             return None
         settings, tls = base.transactions, base.broker_client.tls()
@@ -356,6 +363,7 @@ class Running:
                 tls=tls,
             ),
         )
+        self.abandoned = AbandonedTransactions(loaded, CoordinatorInquiry(client), base.clock)
         return Coordinators(
             ownership=self.assignment,
             namespaces=self.catalog,
@@ -437,11 +445,18 @@ class Running:
         for topic in self.registry:
             self._changes.note(topic.name.namespace)
 
+    async def end_transactions(self) -> None:
+        """Close the coordinators, and watch over no transaction any more. Safe to call twice."""
+        if self.abandoned is not None:
+            with contained("end of the watch over transactions"):
+                await self.abandoned.close()
+        if self.coordinators is not None:
+            with contained("end of the coordinators"):
+                await self.coordinators.close()
+
     async def close(self) -> None:
         """Stop all parts without a hand-over. A part that fails is logged and does not prevent the others."""
-        if self.coordinators is not None:
-            with contained("end of coordinators"):
-                await self.coordinators.close()
+        await self.end_transactions()
         for part, close in (
             ("upkeep", self.upkeep.close),
             ("revocation", self.revocation.close),

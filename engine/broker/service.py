@@ -115,6 +115,8 @@ class BrokerService:
         running.shares.start()
         if running.coordinators is not None:
             running.coordinators.start()
+        if running.abandoned is not None:
+            running.abandoned.start()
         self._tasks.spawn("registration", self._keep_registered(running))
         self._tasks.spawn("load reports", running.load_reporter.run())
         self._tasks.spawn("load balance", running.load_leader.run())
@@ -317,9 +319,7 @@ class BrokerService:
         with contained("end of the policies' log"):
             await running.policy_log.close()
         # They would acquire bundles again, and their next owners continue where they end.
-        if running.coordinators is not None:
-            with contained("end of the coordinators"):
-                await running.coordinators.close()
+        await running.end_transactions()
         try:
             await running.registration.withdraw()
         except (StoreUnavailableError, SessionExpiredError) as error:

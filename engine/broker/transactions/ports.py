@@ -3,7 +3,7 @@
 Documents returned by these are JSON in the form of Apache's REST answers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from engine.base.ids import Position
@@ -21,6 +21,11 @@ class TransactionCounts(NamedTuple):
 
 class TransactionBuffer(Protocol):
     """Transactional messages of one topic, and the end to which it may be read. Methods raise BrokerError."""
+
+    @property
+    def open(self) -> Collection[TxnId]:
+        """Transactions that are open, the oldest first."""
+        ...
 
     async def end(self, txn: TxnId, *, commit: bool, low_water_mark: int) -> None:
         """Commit or abort the transaction's messages; durable on return, and made once when repeated.
@@ -66,6 +71,11 @@ class StatedAck(NamedTuple):
 
 class TransactionAcks(Protocol):
     """Acknowledgements of one subscription that open transactions made. Methods raise BrokerError."""
+
+    @property
+    def open(self) -> Collection[TxnId]:
+        """Transactions that are open, the oldest first."""
+        ...
 
     async def ready(self) -> None:
         """Load what is stored, which the statistics need."""

@@ -10,7 +10,7 @@ without a snapshot has no transactions.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -168,6 +168,11 @@ class TopicBuffer:
     def aborted(self) -> Mapping[TxnId, Position]:
         """Aborted transactions, whose messages no reader is given."""
         return self.transactions.aborted
+
+    @property
+    def open(self) -> Collection[TxnId]:
+        """Transactions that are open, the oldest first."""
+        return self.transactions.ongoing.keys()
 
     @property
     def restored(self) -> bool:

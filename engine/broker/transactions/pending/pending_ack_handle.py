@@ -13,7 +13,7 @@ then everything hidden stays hidden.
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -239,6 +239,11 @@ class PendingAckHandle:
             outcome(self._unavailable(error))
 
         opened.writer.append(record, RecordOutcome(at, failed))
+
+    @property
+    def open(self) -> Collection[TxnId]:
+        """Transactions that are open, in the order of their first acknowledgement."""
+        return self._state.transactions.keys()
 
     # --- requests -------------------------------------------------------------------------------
 

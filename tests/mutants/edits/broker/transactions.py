@@ -179,4 +179,14 @@ EDITS: tuple[Edit, ...] = (
         ),
         "X10",
     ),
+    Edit(
+        "what-no-coordinator-ends-stays-open",
+        "engine/broker/topics/transactional/abandoned.py::AbandonedTransactions._ask",
+        "if not await self._inquiry.is_over(*place):",
+        "if await self._inquiry.is_over(*place):",
+        (
+            "unit/broker/topics/transactional/test_abandoned.py::test_x11_what_never_ends_by_its_coordinator_is_aborted",
+        ),
+        "X11",
+    ),
 )

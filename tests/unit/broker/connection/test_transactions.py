@@ -1,5 +1,6 @@
 """Commands of transactions to brokers in memory: the coordinator's, and the ends that it sends to topics' owners."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -10,6 +11,7 @@ from engine.auth.actions import Action
 from engine.auth.identity import Identity
 from engine.auth.judge import Verdict
 from engine.auth.resource_names import Resource
+from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.broker.connection.transactions import TransactionCommands
 from engine.broker.errors import BrokerError, InvalidTxnStatus, ServiceNotReady
@@ -18,12 +20,15 @@ from engine.broker.transactions.outcomes import Outcome
 from engine.broker.transactions.txn_id import TxnId
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.client import PulsarClient
+from engine.client.raw_consumer import SHARED, RawConsumer
+from engine.client.raw_producer import RawProducer
 from engine.tenancy.initialization import COORDINATORS
 from engine.wire import client_commands as say
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import RefusedError, ServerError
 from tests.support.admin.broker_instance import BrokerInstance
 from tests.support.broker_bench import Client, commands_in
+from tests.support.raw_client import entry_of
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.virtual_time
@@ -266,4 +271,26 @@ async def test_clients_cannot_use_the_logs_of_transactions_as_topics(bench: Benc
     named = [(name, "s") for name in LOGS]
     await ask(link, lambda request: say.add_subscriptions(txn, request, named))
     assert await ask(link, lambda request: say.end_transaction(txn, request, commit=True)) == txn
+    await client.close()
+
+
+async def test_x11_messages_of_a_transaction_that_never_began_hold_nothing_back_for_long(
+    bench: Bench,
+) -> None:
+    client = bench.client(await bench.start())
+    link = await client.owner(TOPIC.full)
+    received: list[Position] = []
+    consumer = await RawConsumer.open(
+        *(link, TOPIC.full, "s", SHARED),
+        on_messages=lambda messages: received.extend(message.position for message in messages),
+    )
+    consumer.flow(10)
+    producer = await RawProducer.open(link, TOPIC.full, on_receipts=lambda receipts: None)
+    for sequence, txn in enumerate((TxnId(0, 9), TxnId(5, 1), None)):
+        named = {} if txn is None else {"txnid_most_bits": txn.most, "txnid_least_bits": txn.least}
+        producer._unanswered.append(sequence)
+        link.send(say.send(producer.producer_id, sequence, entry_of(b"v", **named), txn=txn))
+    await asyncio.sleep(20)
+    assert received == []
+    await until(lambda: [position.entry_id for position in received] == [2], bound_s=120)
     await client.close()
