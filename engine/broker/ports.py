@@ -72,13 +72,15 @@ class Ownership(Protocol):
 
 class PendingAckLogs(Protocol):
     """Managed ledgers with the transactional acknowledgements of subscriptions. Methods raise LedgerError,
-    ManagedLedgerError, the store's errors."""
+    ManagedLedgerError, StoredRecordError, the store's errors."""
 
-    async def open(self, name: str, policies: TopicPolicies, *, make: bool) -> ManagedLedger | None:
+    async def open(
+        self, topic: TopicName, subscription: str, policies: TopicPolicies, *, make: bool
+    ) -> ManagedLedger | None:
         """Open a log and fence its previous owner; without ``make``, return None when there is none."""
         ...
 
-    async def delete(self, name: str) -> None:
+    async def delete(self, topic: TopicName, subscription: str) -> None:
         """Delete a log, if there is one."""
         ...
 

@@ -4,6 +4,7 @@ import asyncio
 from typing import cast
 
 from engine.base.ids import Position
+from engine.base.names import TopicName
 from engine.base.ranges import words_of
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
@@ -12,6 +13,7 @@ from engine.broker.policies import TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.subscriptions.pending_host import SubscriptionOfPending
 from engine.broker.transactions.pending.pending_ack_handle import PendingAckHandle
+from engine.broker.transactions.pending.pending_log import log_name
 from engine.broker.transactions.ports import StatedAck
 from engine.broker.transactions.txn_id import TxnId
 from engine.managed.ack_state import AckState
@@ -65,7 +67,10 @@ class MemoryLogs:
         self.opened: dict[str, MemoryLedger] = {}
         self.deleted: list[str] = []
 
-    async def open(self, name: str, policies: TopicPolicies, *, make: bool) -> ManagedLedger | None:
+    async def open(
+        self, topic: TopicName, subscription: str, policies: TopicPolicies, *, make: bool
+    ) -> ManagedLedger | None:
+        name = log_name(topic, subscription)
         await asyncio.sleep(READ_S)
         if name not in self.shelves:
             if not make:
@@ -76,7 +81,8 @@ class MemoryLogs:
         self.opened[name] = ledger = MemoryLedger(*self.shelves[name])
         return cast(ManagedLedger, ledger)
 
-    async def delete(self, name: str) -> None:
+    async def delete(self, topic: TopicName, subscription: str) -> None:
+        name = log_name(topic, subscription)
         await asyncio.sleep(READ_S)
         self.deleted.append(name)
         self.shelves.pop(name, None)

@@ -13,7 +13,6 @@ from engine.broker.settings import TransactionSettings
 from engine.broker.topics.limits import is_system
 from engine.broker.topics.topic import Topic
 from engine.broker.transactions.buffer.topic_snapshots import TopicSnapshots
-from engine.broker.transactions.pending.pending_log import log_name
 from engine.ledger.errors import LedgerError
 from engine.managed.factory import Inspect, ManagedLedgerFactory
 from engine.managed.stored.records import LogRecord
@@ -177,7 +176,7 @@ class TopicDeletions:
                 if self._pending_ack_logs is not None:
                     # Those that an interruption leaves are deleted when a subscription of the name is created.
                     for subscription in subscriptions:
-                        await self._pending_ack_logs.delete(log_name(name, subscription))
+                        await self._pending_ack_logs.delete(name, subscription)
                 if self._snapshots is not None and (
                     topic is None or topic.transactions is not None
                 ):

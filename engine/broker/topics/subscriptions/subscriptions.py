@@ -29,7 +29,6 @@ from engine.broker.topics.subscriptions.subscription import (
     SubscriptionHost,
 )
 from engine.broker.topics.subscriptions.unacked_subscription import CompactionSubscription
-from engine.broker.transactions.pending.pending_log import log_name
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import (
     CursorNotFoundError,
@@ -395,7 +394,7 @@ class Subscriptions(dict[str, Subscription]):
         """Delete the transactional acknowledgements of a subscription that is not loaded."""
         logs = self._host.context.pending_ack_logs
         if logs is not None:
-            await logs.delete(log_name(self._host.name, name))
+            await logs.delete(self._host.name, name)
 
     async def close_pending_acks(self) -> None:
         """Close the logs of transactional acknowledgements, before the cursors are closed."""

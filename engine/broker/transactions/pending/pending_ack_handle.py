@@ -157,13 +157,14 @@ class PendingAckHandle:
 
     async def _load(self, make: bool) -> None:
         if self._fresh:
-            await self._logs.delete(self._name)
+            await self._logs.delete(self._host.topic, self._host.name)
             self._fresh = False
         if self._log is not None:
             self._log.ledger.abandon()
         began_ms = self._context.clock.wall_ms()
         self.status = "Initializing"
-        ledger = await self._logs.open(self._name, self._host.policies, make=make)
+        host = self._host
+        ledger = await self._logs.open(host.topic, host.name, host.policies, make=make)
         opened: PendingLog | None = None
         if ledger is not None:
             try:
@@ -443,7 +444,7 @@ class PendingAckHandle:
         """Delete the log with the subscription. Raises LedgerError, ManagedLedgerError, the store's errors."""
         self._closed, self.status = True, "Close"
         async with self._lock:
-            await self._logs.delete(self._name)
+            await self._logs.delete(self._host.topic, self._host.name)
 
     async def close(self) -> None:
         """Stop and close the log. The records of ended transactions stay: a wait for the cursor to be stored would have

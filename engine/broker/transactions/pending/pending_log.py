@@ -6,6 +6,7 @@ Records that are not needed any more are acknowledged in that cursor, so that th
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
 
 from engine.base.names import PENDING_ACK_SUFFIX, TopicName, encode_name
 from engine.base.ranges import bits_of, words_of
@@ -19,6 +20,7 @@ from engine.managed.errors import ManagedLedgerNotFoundError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.settings import LedgerConfig
+from engine.metadata.store import NoNodeError
 from engine.wire import pulsar_pb2 as pb
 
 CURSOR = "__pending_ack_state"
@@ -26,10 +28,31 @@ READ_ENTRIES, READ_BYTES = 1000, 1 << 20
 """Entries and bytes of one read at recovery."""
 
 
+OWNER = "pendingAcksOf"
+"""Property of a log: the subscription whose it is, as ``owner_text``."""
+
+
 def log_name(topic: TopicName, subscription: str) -> str:
-    """Return the name of the managed ledger with a subscription's log."""
-    local = f"{topic.local}-{subscription}{PENDING_ACK_SUFFIX}"
-    return f"{topic.namespace}/{topic.domain}/{encode_name(local)}"
+    """Return the name of the managed ledger with a subscription's log, by Apache's rule.
+
+    It is not unique: subscription ``b-c`` of topic ``a`` has that of ``c`` of ``a-b``.
+    """
+    return _ledger_name(topic, f"{topic.local}-{subscription}")
+
+
+def own_log_name(topic: TopicName, subscription: str) -> str:
+    """Return the name of a subscription's log where another subscription has the log of ``log_name``."""
+    digest = sha256(owner_text(topic, subscription).encode()).hexdigest()[:16]
+    return _ledger_name(topic, f"{topic.local}-{subscription}-{digest}")
+
+
+def owner_text(topic: TopicName, subscription: str) -> str:
+    """Return what identifies a subscription among those whose logs could have one name."""
+    return f"{topic.full} {encode_name(subscription)}"
+
+
+def _ledger_name(topic: TopicName, local: str) -> str:
+    return f"{topic.namespace}/{topic.domain}/{encode_name(local + PENDING_ACK_SUFFIX)}"
 
 
 class PendingLog:
@@ -82,7 +105,11 @@ class PendingLog:
 
 class StoredPendingLogs:
     """The logs of the subscriptions of one broker's topics, with the quorums of their topics and no retention; see
-    ``PendingAckLogs``."""
+    ``PendingAckLogs``.
+
+    A log states whose it is, since Apache's rule can give two subscriptions the same name: the second one's log then
+    has another. A log that states nothing, an Apache broker's, is taken for the subscription's that asks first.
+    """
 
     __slots__ = ("_config", "_factory")
 
@@ -92,7 +119,20 @@ class StoredPendingLogs:
         self._factory = factory
         self._config = config
 
-    async def open(self, name: str, policies: TopicPolicies, *, make: bool) -> ManagedLedger | None:
+    async def _name(self, topic: TopicName, subscription: str) -> str:
+        """Return the name of the managed ledger that a subscription's log has, or would have."""
+        common, own = log_name(topic, subscription), own_log_name(topic, subscription)
+        try:
+            owner = (await self._factory.properties(common)).get(OWNER)
+        except NoNodeError:
+            return own if await self._factory.exists(own) else common
+        return common if owner in (None, owner_text(topic, subscription)) else own
+
+    async def open(
+        self, topic: TopicName, subscription: str, policies: TopicPolicies, *, make: bool
+    ) -> ManagedLedger | None:
+        name = await self._name(topic, subscription)
+        properties = {OWNER: owner_text(topic, subscription)}
         config = replace(
             self._config(policies),
             retention_s=0.0,
@@ -102,10 +142,16 @@ class StoredPendingLogs:
             entry_times=False,
         )
         try:
-            return await self._factory.open(name, config, make=make)
+            ledger = await self._factory.open(name, config, properties, make=make)
+            if ledger.properties.get(OWNER, properties[OWNER]) != properties[OWNER]:
+                # The other subscription made it meanwhile, maybe here: it is left to that one.
+                name = own_log_name(topic, subscription)
+                ledger = await self._factory.open(name, config, properties, make=make)
+            return ledger
         except ManagedLedgerNotFoundError:
             return None
 
-    async def delete(self, name: str) -> None:
+    async def delete(self, topic: TopicName, subscription: str) -> None:
+        name = await self._name(topic, subscription)
         with suppress(ManagedLedgerNotFoundError):
             await self._factory.delete(name)

@@ -12,6 +12,7 @@ from engine.broker.transactions.pending.pending_log import (
     PendingLog,
     StoredPendingLogs,
     log_name,
+    own_log_name,
 )
 from engine.broker.transactions.ports import LogPlace, StatedAck
 from engine.broker.transactions.record_writer import RecordOutcome
@@ -21,6 +22,7 @@ from tests.support.managed_cluster import ONE, Brokers
 
 pytestmark = pytest.mark.virtual_time
 NAME = "public/default/persistent/t-s__transaction_pending_ack"
+PLACE = TopicName.parse("persistent://public/default/t"), "s"
 TXN = TxnId(1, 7)
 
 
@@ -45,8 +47,8 @@ async def test_records_survive_until_they_are_dropped() -> None:
     await brokers.start()
     policies = TopicPolicies()
     logs = StoredPendingLogs(brokers.broker(), lambda _: ONE)
-    assert await logs.open(NAME, policies, make=False) is None
-    ledger = await logs.open(NAME, policies, make=True)
+    assert await logs.open(*PLACE, policies, make=False) is None
+    ledger = await logs.open(*PLACE, policies, make=True)
     assert ledger is not None
     log = await PendingLog.of(ledger)
     ack = ack_record(TXN, [StatedAck(Position(62, 0))], cumulative=False)
@@ -58,7 +60,7 @@ async def test_records_survive_until_they_are_dropped() -> None:
     await ledger.close()
 
     again = await StoredPendingLogs(brokers.broker(), lambda _: ONE).open(
-        NAME, policies, make=False
+        *PLACE, policies, make=False
     )
     assert again is not None
     log = await PendingLog.of(again)
@@ -72,7 +74,7 @@ async def test_records_of_one_entry_are_dropped_one_by_one() -> None:
     brokers = Brokers()
     await brokers.start()
     logs = StoredPendingLogs(brokers.broker(), lambda _: ONE)
-    ledger = await logs.open(NAME, TopicPolicies(), make=True)
+    ledger = await logs.open(*PLACE, TopicPolicies(), make=True)
     assert ledger is not None
     log = await PendingLog.of(ledger)
     ack = pb.PendingAckMetadataEntry.FromString(ack_record(TXN, [], cumulative=False))
@@ -93,10 +95,89 @@ async def test_a_deleted_log_is_gone() -> None:
     await brokers.start()
     factory = brokers.broker()
     logs = StoredPendingLogs(factory, lambda _: ONE)
-    await logs.delete(NAME)
-    ledger = await logs.open(NAME, TopicPolicies(), make=True)
+    await logs.delete(*PLACE)
+    ledger = await logs.open(*PLACE, TopicPolicies(), make=True)
     assert ledger is not None
-    await logs.delete(NAME)
+    await logs.delete(*PLACE)
     assert ledger.ended
     assert not await factory.exists(NAME)
+    await brokers.close()
+
+
+SHORT = TopicName.parse("persistent://public/default/a"), "b-c"
+LONG = TopicName.parse("persistent://public/default/a-b"), "c"
+
+
+def test_names_of_two_subscriptions_may_be_one() -> None:
+    assert log_name(*SHORT) == log_name(*LONG)
+    names = {own_log_name(*SHORT), own_log_name(*LONG), log_name(*SHORT)}
+    assert len(names) == 3
+    assert all(name.endswith("__transaction_pending_ack") for name in names)
+
+
+@pytest.mark.parametrize(("first", "second"), [(SHORT, LONG), (LONG, SHORT)])
+async def test_subscriptions_with_logs_of_one_name_have_a_log_each(
+    first: tuple[TopicName, str], second: tuple[TopicName, str]
+) -> None:
+    brokers = Brokers()
+    await brokers.start()
+    policies = TopicPolicies()
+    factory = brokers.broker()
+    logs = StoredPendingLogs(factory, lambda _: ONE)
+
+    async def open_log(place: tuple[TopicName, str], *, make: bool = False) -> PendingLog | None:
+        ledger = await logs.open(*place, policies, make=make)
+        return None if ledger is None else await PendingLog.of(ledger)
+
+    one = await open_log(first, make=True)
+    assert one is not None
+    await _append(one, ack_record(TXN, [StatedAck(Position(62, 0))], cumulative=False))
+    # Neither a look for the other one's log, nor its deletion, concerns this one.
+    assert await open_log(second) is None
+    await logs.delete(*second)
+    other = await open_log(second, make=True)
+    assert other is not None
+    assert other.ledger.name != one.ledger.name
+    await _append(other, end_record(TXN, commit=True))
+    for log in (one, other):
+        await log.ledger.close()
+    logs = StoredPendingLogs(factory := brokers.broker(), lambda _: ONE)
+    for place, operation in ((first, 1), (second, 2)):
+        log = await open_log(place)
+        assert log is not None
+        assert [kind for _, kind in await _records(log)] == [operation]
+    await logs.delete(*first)
+    # The second one keeps its name, although that of the rule is free now.
+    log = await open_log(second, make=True)
+    assert log is not None
+    assert [kind for _, kind in await _records(log)] == [2]
+    assert not await factory.exists(log_name(*first))
+    await brokers.close()
+
+
+async def test_a_log_of_apaches_brokers_is_the_subscriptions() -> None:
+    brokers = Brokers()
+    await brokers.start()
+    factory = brokers.broker()
+    made = await PendingLog.of(await factory.open(NAME, ONE))
+    await _append(made, end_record(TXN, commit=True))
+    await made.ledger.close()
+    logs = StoredPendingLogs(factory, lambda _: ONE)
+    ledger = await logs.open(*PLACE, TopicPolicies(), make=True)
+    assert ledger is not None
+    assert len(await _records(await PendingLog.of(ledger))) == 1
+    await brokers.close()
+
+
+async def test_logs_of_one_name_that_are_made_at_the_same_time_are_two() -> None:
+    brokers = Brokers()
+    await brokers.start()
+    logs = StoredPendingLogs(brokers.broker(), lambda _: ONE)
+    one, other = await asyncio.gather(
+        *(logs.open(*place, TopicPolicies(), make=True) for place in (SHORT, LONG))
+    )
+    assert one is not None
+    assert other is not None
+    assert one.name != other.name
+    assert (one.ended, other.ended) == (False, False)
     await brokers.close()
