@@ -143,7 +143,7 @@ class CommittedEnds:
     ) -> TopicLedgers:
         topic = self._topics.get(known.topic)
         if topic is None or topic.creation != known.creation:
-            snapshot = _snapshot_of(known.topic, values)
+            snapshot = _snapshot_of(known.topic, values, known.start)
             if snapshot is None:
                 return known
             start = Position(snapshot.max_read.ledger_id, snapshot.max_read.entry_id + 1)
@@ -169,8 +169,8 @@ class CommittedEnds:
                     yield run, ledger_range
 
 
-def _snapshot_of(topic: str, values: Values) -> BufferSnapshot | None:
-    """Return a topic's newest snapshot, in whatever form it is stored."""
+def _snapshot_of(topic: str, values: Values, first: Position) -> BufferSnapshot | None:
+    """Return the newest snapshot of a topic whose first entry is at ``first``, in whatever form it is stored."""
 
     def value(local: str, key: str) -> Document | None:
         stored = values.get(local, {}).get(key)
@@ -180,7 +180,7 @@ def _snapshot_of(topic: str, values: Values) -> BufferSnapshot | None:
     keys = [] if index is None else [segment.key(topic) for segment in segments_of(index)]
     segments = {key: value(SEGMENTS, key) for key in keys}
     kept = {key: segment for key, segment in segments.items() if segment is not None}
-    return read_stored(topic, value(SINGLE, topic), index, kept)
+    return read_stored(topic, value(SINGLE, topic), index, kept, first)
 
 
 def _take(entry: bytes, values: dict[str, bytes]) -> None:

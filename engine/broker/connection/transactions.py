@@ -13,7 +13,13 @@ from engine.base.names import TopicName, is_transaction_log
 from engine.broker.connection.bounds import check_name
 from engine.broker.connection.lookups import parse_topic
 from engine.broker.context import Context
-from engine.broker.errors import BrokerError, NotAuthorized, ServiceNotReady, TopicNotFound
+from engine.broker.errors import (
+    BrokerError,
+    MetadataError,
+    NotAuthorized,
+    ServiceNotReady,
+    TopicNotFound,
+)
 from engine.broker.outlet import ClientConnection
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
@@ -43,6 +49,16 @@ def _low_water_mark(body: pb.CommandEndTxnOnPartition | pb.CommandEndTxnOnSubscr
     mark = body.txnid_least_bits_of_low_watermark
     stated = body.HasField("txnid_least_bits_of_low_watermark") and mark <= INT64_MAX
     return mark if stated else -1
+
+
+def _commits(
+    body: pb.CommandEndTxn | pb.CommandEndTxnOnPartition | pb.CommandEndTxnOnSubscription,
+) -> bool:
+    """Return whether a request commits. Raises MetadataError when it does not state that: the absent value of the
+    action would be a commit."""
+    if not body.HasField("txn_action"):
+        raise MetadataError("txn_action is missing")
+    return body.txn_action == pb.COMMIT
 
 
 # The names of a request are read by the judge and by its handler, and those of a client's transactions repeat.
@@ -137,7 +153,7 @@ class TransactionCommands:
         """Handle END_TXN, which is answered once the transaction is ended everywhere."""
 
         def end(coordinator: Coordinator, txn: TxnId, outcome: Outcome) -> None:
-            coordinator.end_soon(txn, body.txn_action == pb.COMMIT, outcome)
+            coordinator.end_soon(txn, _commits(body), outcome)
 
         return self._handle("endTxnResponse", body, end)
 
@@ -210,7 +226,7 @@ class TransactionCommands:
             if buffer is not None:
                 await buffer.end(
                     txn,
-                    commit=body.txn_action == pb.COMMIT,
+                    commit=_commits(body),
                     low_water_mark=_low_water_mark(body),
                 )
 
@@ -236,7 +252,7 @@ class TransactionCommands:
             if pending is not None:
                 await pending.end(
                     txn,
-                    commit=body.txn_action == pb.COMMIT,
+                    commit=_commits(body),
                     low_water_mark=_low_water_mark(body),
                 )
 
@@ -256,7 +272,7 @@ class TransactionCommands:
                 _txn_of(body),
                 topic,
                 subscription,
-                commit=body.txn_action == pb.COMMIT,
+                commit=_commits(body),
                 low_water_mark=_low_water_mark(body),
                 outcome=report,
             )

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from tests.oracle.servers import PEER
 from tests.support.instance import Instance, running_instance
 
 GO = SOURCE.parent / "go" / "transactions" / "main.go"
+BROKERS = ("broker-1", "broker-2")
 COORDINATOR = "pulsar/system/transaction_coordinator_assign-partition-0"
 RUN_S_MAX = 240.0
 JAVA_SAW = """
@@ -105,26 +106,70 @@ def test_the_java_client_commits_what_it_did_before_all_brokers_were_killed(
         assert process.stdout is not None
         try:
             assert process.stdout.readline().strip() == "restart sent"
-            for broker in ("broker-1", "broker-2"):
-                instance.kill(broker)
-            for broker in ("broker-1", "broker-2"):
-                instance.wait_running(broker)
+            kill_all(instance)
             output, _ = process.communicate("\n", timeout=RUN_S_MAX)
         finally:
             process.kill()
     assert output.strip() == "restart done [one, two] COMMITTED", (tmp_path / "errors").read_text()
 
 
-def test_the_go_client_sees_no_aborted_message(instance: Instance, tmp_path: Path) -> None:
-    shutil.copy(GO, tmp_path)
+@pytest.fixture(scope="module")
+def go_program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The Go client's steps; the test is skipped where Go is absent."""
+    work = tmp_path_factory.mktemp("go")
+    shutil.copy(GO, work)
     try:
-        program = build_go(tmp_path, tmp_path)
+        return str(build_go(work, work))
     except UnavailableError as error:
         pytest.skip(str(error))
-    words = [program, instance.url, "persistent://public/default/go"]
+
+
+def test_the_go_client_sees_no_aborted_message(instance: Instance, go_program: str) -> None:
+    steps = ("commit", "abort", "acks", "timeout")
+    words = [go_program, instance.url, "persistent://public/default/go", *steps]
     done = subprocess.run(words, capture_output=True, text=True, timeout=RUN_S_MAX)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.strip() == GO_SAW.strip()
+
+
+def kill_all(instance: Instance) -> None:
+    for broker in BROKERS:
+        instance.kill(broker)
+    for broker in BROKERS:
+        instance.wait_running(broker)
+
+
+def move_all(instance: Instance) -> None:
+    """Unload the topic, and the coordinator, each from its broker."""
+    for namespace in ("public/default", "pulsar/system"):
+        status, answer = instance.rest("PUT", f"/admin/v2/namespaces/{namespace}/unload")
+        assert status == 204, answer
+
+
+@pytest.mark.parametrize("disturb", [kill_all, move_all])
+def test_the_go_client_commits_what_it_did_before_its_brokers_changed(
+    instance: Instance, go_program: str, tmp_path: Path, disturb: Callable[[Instance], None]
+) -> None:
+    step = f"restart-{disturb.__name__}"
+    with (
+        (tmp_path / "errors").open("w") as errors,
+        subprocess.Popen(
+            [go_program, instance.url, "persistent://public/default/go", step],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline().strip() == "restart sent 1"
+            disturb(instance)
+            output, _ = process.communicate("\n", timeout=RUN_S_MAX)
+        finally:
+            process.kill()
+    # What was acknowledged in the transaction does not come again.
+    assert output.strip() == "restart done [one two] true", (tmp_path / "errors").read_text()
 
 
 def test_apaches_tool_reads_the_coordinators(instance: Instance) -> None:

@@ -2,7 +2,7 @@
 of them in transactions, and an auditor that counts at the end what is left."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from engine.base.ids import Position
@@ -248,7 +248,7 @@ class Clerk(JournalClient):
                 if self.rng.random() < 0.05:
                     raise SentAwayError("the clerk leaves")
                 if any(self.held.values()):
-                    await self._work()
+                    await (self._contest() if self.rng.random() < 0.25 else self._work())
             try:
                 async with asyncio.timeout(HELD_MAX_S * self.rng.random()):
                     await self.wake.wait()
@@ -316,10 +316,49 @@ class Clerk(JournalClient):
             await asyncio.sleep(timeout_ms / 1000 * rng.choice((0.5, 1.0, 1.5)))
         await self.end(txn, made, commit=whim > 0.35)
 
+    async def _contest(self) -> None:
+        """Acknowledge a message once more while a transaction has it, after another one of its batch has ended, and
+        when it is acknowledged for good. All but the first must be refused."""
+        place, position, due, _ = self._choose()
+        every = (1 << self.claims.sizes[place[0]][position]) - 1
+        lowest = due & -due
+        first = await self._claimed(place, position, lowest)
+        rest = due & ~lowest
+        if rest:
+            ending = await self._claimed(place, position, rest & -rest)
+            await self._commit(ending)
+        up_to = place[1] == SWEEP and self.rng.random() < 0.6
+        again = await self._claimed(place, position, every if up_to else lowest, cumulative=up_to)
+        for made in (first, again):
+            await self._commit(made)
+        if place[1] == SWEEP:
+            for _ in range(2):
+                await self._commit(await self._claimed(place, position, every, cumulative=True))
+
+    async def _commit(self, made: tuple[TxnId, ClaimingTransaction] | None) -> None:
+        if made is not None:
+            await self.end(*made, commit=True)
+
+    async def _claimed(
+        self, place: Place, position: Position, bits: int, *, cumulative: bool = False
+    ) -> tuple[TxnId, ClaimingTransaction] | None:
+        """Acknowledge in a transaction of its own; return it, or None when that was refused."""
+        txn, made, _ = await self.begin([place])
+        try:
+            await self.claim(txn, made, place, position, bits, cumulative=cumulative)
+        except RefusedError as error:
+            if error.code not in (ServerError.TransactionConflict, ServerError.NotAllowedError):
+                raise
+            self.claims.conflicts += error.code is ServerError.TransactionConflict
+            await self.end(txn, made, commit=False)
+            return None
+        return txn, made
+
 
 class Auditor(JournalClient):
     """Receives all that is not acknowledged, at the end of a run. Acknowledges it in a transaction that it aborts, then
-    in one that it commits."""
+    up to a message of the last batches, then all of it, in transactions that it commits. Before the last commit the
+    topics are unloaded by ``unload``."""
 
     def __init__(
         self,
@@ -328,13 +367,16 @@ class Auditor(JournalClient):
         name: str,
         journals: Sequence[str],
         coordinators: int,
+        unload: Callable[[str], Awaitable[None]],
     ) -> None:
         super().__init__(book, claims, name, journals, coordinators, (60_000,))
+        self._unload = unload
         self.live: dict[Place, dict[Position, int]] = {}
         """Messages that were received since the client attached or the last step began."""
         self.wrong: list[str] = []
         self.step = "count"
-        """Next step: ``count`` the rest, receive it ``again`` after an abort, nothing when ``done``."""
+        """Next step: ``count`` the rest, receive it ``again`` after an abort, and what remains of the ``last``
+        batches; nothing when ``done``."""
 
     def took(self, place: Place, position: Position, due: int) -> None:
         super().took(place, position, due)
@@ -367,14 +409,22 @@ class Auditor(JournalClient):
         await self.settle()
         if self.step != "done":
             await self._wait_for_all()
-            txn, made = await self._claim_all()
-            self.step = "again"
-            self.live.clear()
-            await self.end(txn, made, commit=False)
-            await self._wait_for_all()
-            txn, made = await self._claim_all()
-            await self.end(txn, made, commit=True)
-            self.step = "done"
+            if self.step == "count":
+                txn, made = await self._claim_all()
+                self.step = "again"
+                self.live.clear()
+                await self.end(txn, made, commit=False)
+                await self._wait_for_all()
+            if self.step == "again":
+                txn, made = await self._claim_parts()
+                self.step = "last"
+                await self.end(txn, made, commit=True)
+            else:
+                txn, made = await self._claim_all()
+                for topic in self.accounts:
+                    await self._unload(topic)
+                self.step = "done"
+                await self.end(txn, made, commit=True)
             raise SentAwayError("attach once more")
         while True:
             self.check_attached()
@@ -386,6 +436,18 @@ class Auditor(JournalClient):
             self.check_attached()
             await asyncio.sleep(0.05)
         self.wrong += self.surplus()
+
+    async def _claim_parts(self) -> tuple[TxnId, ClaimingTransaction]:
+        """Acknowledge up to a message of the last batch with several, where that is possible."""
+        txn, made, _ = await self.begin([*self._consumers])
+        for place in self._consumers:
+            sizes = self.claims.sizes[place[0]]
+            batches = [at for at in self.live.get(place, {}) if sizes[at] > 1]
+            if place[1] == SWEEP and batches:
+                position = max(batches)
+                bits = (2 << self.rng.randrange(sizes[position] - 1)) - 1
+                await self.claim(txn, made, place, position, bits, cumulative=True)
+        return txn, made
 
     async def _claim_all(self) -> tuple[TxnId, ClaimingTransaction]:
         txn, made, _ = await self.begin([*self._consumers])

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from engine.base.ids import Position
+from engine.base.names import TopicName
 from engine.client.raw_consumer import SHARED
 from engine.client.raw_producer import RawProducer
 from engine.tenancy import initialization
@@ -126,8 +127,21 @@ class TransferWorkload:
                 )
                 for i in range(plan.clerks)
             ]
-            self.auditor = Auditor(self.book, self.claims, "auditor", journals, plan.coordinators)
+            self.auditor = Auditor(
+                *(self.book, self.claims, "auditor", journals, plan.coordinators, self._unload)
+            )
         run.faults |= {name: partial(act, self.observer) for name, act in TOPIC_FAULTS.items()}
+
+    async def _unload(self, name: str) -> None:
+        """Unload a topic from the broker that has it loaded."""
+        topic = TopicName.parse(name)
+        for machine in self.run.cluster.brokers:
+            if machine.broker is not None and machine.ready:
+                registry = machine.broker.running.registry
+                if registry.loaded(topic) is not None:
+                    assert machine.node is not None
+                    unloading = self.run.cluster.loop.spawn(machine.node, registry.unload(topic))
+                    await asyncio.wait([unloading])
 
     async def start(self) -> None:
         store = self.run.cluster.metadata.session(10.0)

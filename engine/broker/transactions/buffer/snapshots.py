@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from engine.base.errors import PeerError
-from engine.base.ids import Position
+from engine.base.ids import EARLIEST, Position
 from engine.broker.control.event_schemas import OwnSchema
 from engine.broker.transactions.txn_id import TxnId
 from engine.metadata.records import Document
@@ -169,12 +169,17 @@ def segments_of(index: Document) -> list[AbortSegment]:
 
 
 def read_stored(
-    topic: str, single: Document | None, index: Document | None, segments: Mapping[str, Document]
+    topic: str,
+    single: Document | None,
+    index: Document | None,
+    segments: Mapping[str, Document],
+    first: Position = EARLIEST,
 ) -> BufferSnapshot | None:
     """Return the snapshot of a topic from its values in the three system topics; None without one.
 
-    Where the form was changed there are two snapshots: the later end counts, and the transactions of both. Raises
-    MissingSegmentError.
+    Where the form was changed there are two snapshots: the later end counts, and the transactions of both. ``first``:
+    the topic's first entry. A segment of deleted ledgers may be missing: it is deleted after the index is written, and
+    an earlier owner's index may be stored behind that. Raises MissingSegmentError for any other.
     """
     snapshot = None if single is None else read_single(single)
     if index is None or "snapshot" not in index:
@@ -182,6 +187,8 @@ def read_stored(
     aborted: dict[TxnId, Position] = {} if snapshot is None else dict(snapshot.aborted)
     for segment in segments_of(index):
         value = segments.get(segment.key(topic))
+        if value is None and segment.mark.ledger_id < first.ledger_id:
+            continue
         if value is None:
             raise MissingSegmentError(f"segment {segment.sequence} of {topic} is not stored")
         aborted |= dict.fromkeys(read_ids(value), segment.mark)

@@ -440,7 +440,7 @@ class TopicBuffer:
 
     async def _read(self, last: Position) -> OpenTransactions | None:
         """Return the transactions as of the entry ``last``; None when the topic has a snapshot of none."""
-        snapshot = await self._snapshots.read()
+        snapshot = await self._snapshots.read(self._log.next_position(EARLIEST))
         if snapshot is None:
             return None
         transactions = OpenTransactions(snapshot.aborted)

@@ -55,15 +55,15 @@ class TopicSnapshots:
         size = self._settings.transaction_buffer_snapshot_segment_size
         return max((size - SEGMENT_HEAD_BYTES - len(self._name.full)) // ID_BYTES, 1)
 
-    async def read(self) -> BufferSnapshot | None:
-        """Return the newest snapshot; None without one."""
+    async def read(self, first: Position) -> BufferSnapshot | None:
+        """Return the newest snapshot of a topic whose first entry is at ``first``; None without one."""
         topic, space = self._name.full, self._name.namespace
         single = await self._snapshots.read(space, SINGLE, lambda key: key == topic)
         index = (await self._snapshots.read(space, INDEXES, lambda key: key == topic)).get(topic)
         self._segments = [] if index is None else segments_of(index)
         keys = {segment.key(topic): segment for segment in self._segments}
         segments = await self._snapshots.read(space, SEGMENTS, keys.__contains__) if keys else {}
-        snapshot = read_stored(topic, single.get(topic), index, segments)
+        snapshot = read_stored(topic, single.get(topic), index, segments, first)
         self._sealed = {
             txn: keys[key].sequence for key, value in segments.items() for txn in read_ids(value)
         }

@@ -24,9 +24,10 @@ NEWEST = "max_local_txn_id"
 """Property of the managed ledger: an id that no transaction's id exceeds. It counts when the log has no entry."""
 RESERVED = 1000
 """Ids that one write of the property covers."""
-
 REREAD = 2000
 """Records at the end of the log from which is learned what ended lately."""
+READ_ENTRIES, READ_BYTES = 1000, 1 << 20
+"""Entries and bytes of one read of those that are needed."""
 
 
 def log_name(coordinator: int) -> str:
@@ -65,17 +66,23 @@ class CoordinatorLog:
         return cls(ledger, await ledger.open_cursor(CURSOR, InitialPosition.EARLIEST), batched)
 
     async def replay(self, table: TransactionTable) -> None:
-        """Apply what is stored to ``table``, once. Raises StoredRecordError for an entry that cannot be read."""
+        """Apply what is stored to ``table``, once. Raises StoredRecordError for an entry that cannot be read.
+
+        Entries of ended transactions are not read: behind one that is open for a day they may be very many.
+        """
         await self._replay_newest(table)
-        start = self.ledger.next_position(self.cursor.mark_delete)
-        async with aclosing(self.ledger.oldest_first(start)) as entries:
-            async for run, i in entries:
-                position = run.position(i)
-                records = coordinator_records(run.entry(i))
-                if len(records) > 1:
-                    self._shared[position] = len(records)
-                for record in records:
-                    self.release(table.replay(record, position))
+        self.cursor.rewind()
+        while views := await self.cursor.read(READ_ENTRIES, READ_BYTES):
+            for view in views:
+                for i in view.indexes:
+                    self._replay_entry(table, view.run.position(i), view.run.entry(i))
+
+    def _replay_entry(self, table: TransactionTable, position: Position, entry: bytes) -> None:
+        records = coordinator_records(entry)
+        if len(records) > 1:
+            self._shared[position] = len(records)
+        for record in records:
+            self.release(table.replay(record, position))
 
     async def _replay_newest(self, table: TransactionTable) -> None:
         """Set the highest id in use, by the last entry, which has that of its time, and what ended lately.

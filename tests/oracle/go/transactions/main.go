@@ -1,11 +1,14 @@
 // Transactions as Apache's own Go client makes them: one line for each step, the same from either broker.
-// Arguments: service URL, start of topic names.
+// Arguments: service URL, start of topic names, steps. In a step "restart-…" the brokers are disturbed before a line is
+// written to its input.
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -14,6 +17,7 @@ import (
 )
 
 const life = 20 * time.Second
+const patience = 120 * time.Second
 
 func must(err error) {
 	if err != nil {
@@ -133,6 +137,33 @@ func timeout(s *stage) {
 	fmt.Println("timeout", got, txn.Commit(context.Background()) != nil)
 }
 
+// restart commits what was sent and acknowledged before the brokers were disturbed, together with what came later.
+func restart(s *stage) {
+	must(s.send("taken", nil))
+	messages, _ := s.all(2 * time.Second)
+	txn := s.begin(2 * patience)
+	must(s.send("one", txn))
+	for _, message := range messages {
+		must(s.consumer.AckWithTxn(message, txn))
+	}
+	fmt.Println("restart sent", len(messages))
+	_, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	must(err)
+	must(s.send("two", txn))
+	for until := time.Now().Add(patience); ; time.Sleep(time.Second) {
+		err := txn.Commit(context.Background())
+		if err == nil {
+			break
+		}
+		fmt.Fprintln(os.Stderr, "not committed yet:", err, txn.GetState())
+		if time.Now().After(until) {
+			panic(err)
+		}
+	}
+	_, done := s.all(5 * time.Second)
+	fmt.Println("restart done", done, txn.GetState() == pulsar.TxnCommitted)
+}
+
 func main() {
 	quiet := logrus.New()
 	quiet.SetLevel(logrus.ErrorLevel)
@@ -143,9 +174,15 @@ func main() {
 	})
 	must(err)
 	steps := map[string]func(*stage){"commit": commit, "abort": abort, "acks": acks, "timeout": timeout}
-	for _, name := range []string{"commit", "abort", "acks", "timeout"} {
+	for _, name := range os.Args[3:] {
 		s := open(client, os.Args[2]+"-"+name)
-		steps[name](s)
+		if step, known := steps[name]; known {
+			step(s)
+		} else if strings.HasPrefix(name, "restart-") {
+			restart(s)
+		} else {
+			panic("no such step: " + name)
+		}
 		s.close()
 	}
 	client.Close()

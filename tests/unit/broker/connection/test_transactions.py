@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from engine.client.raw_producer import RawProducer
 from engine.tenancy.initialization import COORDINATORS
 from engine.wire import client_commands as say
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.commands import command_frame
 from engine.wire.errors import RefusedError, ServerError
 from tests.support.admin.broker_instance import BrokerInstance
 from tests.support.broker_bench import Client, commands_in
@@ -293,4 +295,27 @@ async def test_x11_messages_of_a_transaction_that_never_began_hold_nothing_back_
     await asyncio.sleep(20)
     assert received == []
     await until(lambda: [position.entry_id for position in received] == [2], bound_s=120)
+    await client.close()
+
+
+async def test_an_end_that_does_not_state_its_action_is_refused(bench: Bench) -> None:
+    client = bench.client(await bench.start())
+    link = await coordinator_of(client)
+    txn = await ask(link, lambda request: say.new_transaction(0, request, 20_000))
+    on = {"topic": TOPIC.full, "subscription": "s"}
+    fields: dict[str, dict[str, Any]] = {
+        "endTxn": {},
+        "endTxnOnPartition": {"topic": TOPIC.full},
+        "endTxnOnSubscription": {"subscription": on},
+    }
+    for field, named in fields.items():
+
+        def frame(request: int, field: str = field, named: Any = named) -> bytes:
+            ids = {"txnid_most_bits": txn.most, "txnid_least_bits": txn.least}
+            return command_frame(field, request_id=request, **ids, **named)
+
+        with pytest.raises(RefusedError, match="txn_action is missing") as refused:
+            await ask(link, frame)
+        assert refused.value.code == ServerError.MetadataError
+    assert await ask(link, lambda request: say.end_transaction(txn, request, commit=False)) == txn
     await client.close()

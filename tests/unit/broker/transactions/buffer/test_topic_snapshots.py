@@ -65,7 +65,7 @@ async def test_a_segment_is_sealed_at_its_capacity_and_written_once() -> None:
     stats = stored.segment_stats(86)
     assert [row["lastTxnID"] for row in stats["segmentStats"]] == ["(0,39)", "(0,79)"]
     assert (stats["segmentsSize"], stats["unsealedAbortTxnIDSize"]) == (2, 6)
-    restored = await of(snapshots).read()
+    restored = await of(snapshots).read(FIRST)
     assert restored is not None
     assert (restored.max_read, restored.aborted.keys()) == (FIRST, ids(0, 86).keys())
     assert restored.aborted[TxnId(0, 1)] == ids(0, 86)[TxnId(0, 39)]
@@ -75,7 +75,7 @@ async def test_segments_are_continued_and_deleted_with_the_ledger_of_their_last_
     snapshots = KeptSnapshots()
     await of(snapshots).write(BufferSnapshot(FIRST, ids(0, 40)), FIRST, 1)
     later = of(snapshots)
-    restored = await later.read()
+    restored = await later.read(FIRST)
     assert restored is not None
     behind = {TxnId(0, 100 + i): Position(38, i) for i in range(40)}
     await later.write(BufferSnapshot(FIRST, {**restored.aborted, **behind}), FIRST, 1)
@@ -83,7 +83,7 @@ async def test_segments_are_continued_and_deleted_with_the_ledger_of_their_last_
     assert keys == [f"multiple-{i}-{NAME.full}" for i in range(2)]
     await later.write(BufferSnapshot(Position(38, 9), behind), Position(38, 0), 1)
     assert [key for local, key in snapshots.values if local == SEGMENTS] == keys[1:]
-    restored = await of(snapshots).read()
+    restored = await of(snapshots).read(FIRST)
     assert restored is not None
     assert restored.aborted.keys() == behind.keys()
     await later.forget()
@@ -94,11 +94,11 @@ async def test_a_change_of_the_form_keeps_what_was_aborted_before() -> None:
     snapshots, single = KeptSnapshots(), TransactionSettings()
     await of(snapshots, single).write(BufferSnapshot(FIRST, ids(0, 2)), FIRST, 1)
     stored = of(snapshots)
-    restored = await stored.read()
+    restored = await stored.read(FIRST)
     assert restored == BufferSnapshot(FIRST, ids(0, 2))
     await stored.write(BufferSnapshot(Position(37, 9), ids(0, 3)), FIRST, 1)
     back = of(snapshots, single)
-    restored = await back.read()
+    restored = await back.read(FIRST)
     assert restored is not None
     assert (restored.max_read, restored.aborted.keys()) == (Position(37, 9), ids(0, 3).keys())
     assert (back.kind, stored.kind) == ("Single", "Segment")
@@ -110,4 +110,7 @@ async def test_a_segment_that_is_lost_is_reported() -> None:
     await of(snapshots).write(BufferSnapshot(FIRST, ids(0, 40)), FIRST, 1)
     del snapshots.values[SEGMENTS, f"multiple-0-{NAME.full}"]
     with pytest.raises(MissingSegmentError, match="segment 0 of"):
-        await of(snapshots).read()
+        await of(snapshots).read(FIRST)
+    # An earlier owner's index was stored behind its deletion, which followed that of the ledger of its markers.
+    late = await of(snapshots).read(Position(38, 0))
+    assert late == BufferSnapshot(FIRST, {})

@@ -9,6 +9,7 @@ import pytest
 
 from engine.base.clock import LoopClock
 from engine.base.errors import MagnetarError
+from engine.base.ids import Position
 from engine.base.tasks import TaskScope
 from engine.broker.errors import (
     InvalidTxnStatus,
@@ -21,7 +22,11 @@ from engine.broker.settings import TransactionSettings
 from engine.broker.transactions.coordinator.coordinator import Coordinator, CoordinatorState
 from engine.broker.transactions.coordinator.coordinator_log import CURSOR, CoordinatorLog
 from engine.broker.transactions.coordinator.participants import Participants
-from engine.broker.transactions.coordinator.transaction_table import PARTICIPANTS_MAX, Entry
+from engine.broker.transactions.coordinator.transaction_table import (
+    PARTICIPANTS_MAX,
+    Entry,
+    TransactionTable,
+)
 from engine.broker.transactions.log_batches import coordinator_records
 from engine.broker.transactions.txn_id import TxnId
 from engine.managed.factory import ManagedLedgerFactory
@@ -356,3 +361,31 @@ async def test_x7_records_that_are_stored_together_are_read_by_the_next_owner(be
     assert list(other.find(txns[3]).partitions) == [TOPIC]
     await other.end(txns[3], commit=False)
     await until(lambda: other.log.cursor.backlog_entries() == 0)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+async def test_ended_transactions_behind_an_open_one_are_not_read_at_a_load(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, batched: bool
+) -> None:
+    settings = {"transaction_log_batched_write_enabled": batched}
+    coordinator = await bench.coordinator(**settings)
+    is_open = await coordinator.begin(86_000_000, None)
+    for _ in range(20):
+        txns = [await coordinator.begin(20_000, None) for _ in range(30)]
+        await asyncio.gather(*(coordinator.end(txn, commit=True) for txn in txns))
+    await until(lambda: coordinator.log.cursor.backlog_entries() <= 30)
+    await coordinator.close()
+    replayed: list[int] = []
+    real = TransactionTable.replay
+
+    def replay(self: TransactionTable, record: Entry, position: Position) -> list[Position]:
+        replayed.append(record.txnid_least_bits)
+        return real(self, record, position)
+
+    monkeypatch.setattr(TransactionTable, "replay", replay)
+    again = await bench.coordinator(**settings)
+    assert [txn.id for txn in again.table] == [is_open]
+    assert replayed[0] == is_open.least
+    assert len(replayed) <= 60
+    assert await again.begin(20_000, None) == TxnId(3, 601)
+    await again.close()
