@@ -95,6 +95,9 @@ class EphemeralCursor:
     def unacknowledged(self, first: Position, last: Position, count: int) -> list[Position]:
         return []
 
+    def remains(self, position: Position) -> int | None:
+        return 0
+
     def set_aside(self, spans: Iterable[tuple[int, int, int]]) -> None:
         pass
 

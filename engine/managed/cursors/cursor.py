@@ -232,6 +232,15 @@ class Cursor(CursorReader):
             return position < line.position(line.base)
         return self._acks.is_acknowledged(ordinal)
 
+    def remains(self, position: Position) -> int | None:
+        """Return the messages of an entry that are not acknowledged, as bits: -1 for all, 0 for none, of a batch some;
+        None when no entry exists there."""
+        line = self._line
+        ordinal = line.exact(*position)
+        if ordinal < 0:
+            return 0 if position < line.position(line.base) else None
+        return 0 if self._acks.is_acknowledged(ordinal) else self._acks.batches.get(ordinal, -1)
+
     async def persisted(self) -> None:
         """Return when all acknowledgements made so far survive a crash (M5). Cancel-safe.
 

@@ -427,7 +427,8 @@ class Subscription:
             return
         hidden: list[Position] = []
         for ack in acks:
-            if dispatch.is_hidden(ack.position):
+            # All of an entry is pending when a transaction acknowledged all of it.
+            if not ack.ack_set or dispatch.is_hidden(ack.position):
                 hidden.append(ack.position)
                 continue
             left = count_bits(list(dispatch.visible_part(ack.position) or ack.ack_set))

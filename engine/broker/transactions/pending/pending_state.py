@@ -54,9 +54,7 @@ class AckedCursor(Protocol):
 
     def is_acknowledged(self, position: Position, /) -> bool: ...
 
-    def ack_set(self, position: Position, /) -> list[int] | None: ...
-
-    def unacknowledged(self, first: Position, last: Position, count: int, /) -> list[Position]: ...
+    def remains(self, position: Position, /) -> int | None: ...
 
     async def persisted(self) -> None: ...
 
@@ -130,23 +128,28 @@ class PendingState:
         Raises TransactionConflict for a message that is acknowledged, by an open transaction (also the same one) or for
         good, and NotAllowed for an entry that does not exist.
         """
-        what = f"[{topic}][{name}] Transaction:{txn} try to ack"
         seen: dict[Position, int] = {}
         for ack in acks:
             position = ack.position
-            if cursor.is_acknowledged(position):
+            left = cursor.remains(position)
+            kept = self.kept(position)
+            earlier = seen.get(position)
+            if left == -1 and kept is None and earlier is None:
+                seen[position] = ack.kept
+                continue
+            what = f"[{topic}][{name}] Transaction:{txn} try to ack"
+            if left == 0:
                 raise TransactionConflict(f"{what} message:{position} already acked before.")
-            if cursor.unacknowledged(position, position, 1) != [position]:
+            if left is None:
                 raise NotAllowed(f"{what} message:{position}, which does not exist.")
-            words = cursor.ack_set(position)
             # A whole entry of which a part is acknowledged for good is accepted, as by Apache's brokers.
-            if words is not None and ack.kept and _overlap(ack, bits_of(words)):
+            if left != -1 and ack.kept and _overlap(ack, left):
                 raise TransactionConflict(f"{what} batch message:{position} already acked before.")
-            for kept in (self.kept(position), seen.get(position)):
-                if kept is not None and _overlap(ack, kept):
+            for pending in (kept, earlier):
+                if pending is not None and _overlap(ack, pending):
                     kind = "batch message" if ack.kept else "message"
                     raise TransactionConflict(f"{what} {kind}:{position} in pending ack status.")
-            seen[position] = seen.get(position, -1) & ack.kept
+            seen[position] = (-1 if earlier is None else earlier) & ack.kept
         self.restore(txn, acks)
 
     def add_cumulative(

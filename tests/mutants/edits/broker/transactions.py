@@ -74,7 +74,7 @@ EDITS: tuple[Edit, ...] = (
     Edit(
         "a-message-is-acknowledged-in-two-transactions",
         "engine/broker/transactions/pending/pending_state.py::PendingState.add",
-        "if kept is not None and _overlap(ack, kept):",
+        "if pending is not None and _overlap(ack, pending):",
         "if False:",
         (f"{PENDING}::test_x4_acknowledgements_conflict",),
         "X4",

@@ -136,6 +136,17 @@ async def test_batches_are_acknowledged_in_parts(brokers: Brokers) -> None:
     assert cursor.acknowledge_batch(places[0], [0b1])
 
 
+async def test_it_is_known_what_remains_of_an_entry(brokers: Brokers) -> None:
+    _, ledger, cursor, places = await opened(brokers, 5)
+    cursor.acknowledge([places[0], places[3]])
+    cursor.acknowledge_batch(places[1], [0b100])
+    assert [cursor.remains(place) for place in places] == [0, 0b100, -1, 0, -1]
+    assert cursor.remains(Position(places[0].ledger_id, 5)) is None
+    assert cursor.remains(Position(places[0].ledger_id + 1, 0)) is None
+    assert cursor.remains(EARLIEST) == 0
+    await ledger.close()
+
+
 async def test_an_ack_set_of_more_words_than_the_entry_has_messages_is_refused(
     brokers: Brokers,
 ) -> None:

@@ -5,7 +5,6 @@ from time import process_time
 import pytest
 
 from engine.base.ids import Position
-from engine.base.ranges import words_of
 from engine.broker.errors import NotAllowed, TransactionConflict
 from engine.broker.transactions.pending.pending_state import PendingAck, PendingState
 from engine.broker.transactions.ports import StatedAck
@@ -26,11 +25,10 @@ class Acked:
     def is_acknowledged(self, position: Position) -> bool:
         return position <= self.mark_delete
 
-    def ack_set(self, position: Position) -> list[int] | None:
-        return words_of(self.parts[position]) if position in self.parts else None
-
-    def unacknowledged(self, first: Position, last: Position, count: int) -> list[Position]:
-        return [place for place in PLACES if self.mark_delete < place and first <= place][:count]
+    def remains(self, position: Position) -> int | None:
+        if position <= self.mark_delete:
+            return 0
+        return self.parts.get(position, -1) if position in PLACES else None
 
     async def persisted(self) -> None: ...
 
