@@ -43,6 +43,8 @@ ENABLED = {"transaction_coordinator_enabled": True}
 class Ended:
     """Stand-in for a topic's buffer and for a subscription's pending acknowledgements."""
 
+    open = ()
+
     def __init__(self, *, at_once: bool) -> None:
         self.at_once = at_once
         self.ends: list[tuple[TxnId, bool, int]] = []
