@@ -200,7 +200,9 @@ class Coordinators:
         if closing:
             await asyncio.wait(closing, timeout=5.0)
         await self._tasks.close()
-        for number in list(self._open):
+        # One that fails meanwhile is removed by ``_failed``.
+        while self._open:
+            number, coordinator = self._open.popitem()
             with contained(f"end of coordinator {number}"):
-                await self._open.pop(number).close()
+                await coordinator.close()
         await self.participants.close()
