@@ -3,14 +3,15 @@
 import asyncio
 import errno
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from engine.offload.errors import MissingObjectError, ObjectStoreError, StoreTrouble
 from engine.offload.object_store import BucketObject, StoredObject
+from engine.offload.stores.ending import unbroken
 
 T = TypeVar("T")
 PARTIAL = ".partial"
@@ -37,35 +38,20 @@ class FolderStore:
     ) -> None:
         """See ``ObjectStore``: written beside, fsynced, renamed; then the folder is fsynced."""
         self._puts += 1
-        beside = self._path(f"{key}.{os.getpid()}-{self._puts}{PARTIAL}")
-        descriptor = await self._step(key, partial(self._create, beside))
+        file = _NewFile(self._folder, self._path(f"{key}.{os.getpid()}-{self._puts}{PARTIAL}"))
         try:
-            try:
-                async for piece in pieces:
-                    await self._step(key, partial(_write, descriptor, piece))
-                await self._step(key, partial(os.fsync, descriptor))
-            finally:
-                os.close(descriptor)
-            await self._step(key, partial(self._rename, beside, self._path(key)))
-        except BaseException:
-            with suppress(OSError):
-                beside.unlink(missing_ok=True)
-            raise
-
-    def _create(self, path: Path) -> int:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-
-    def _rename(self, beside: Path, path: Path) -> None:
-        beside.rename(path)
-        self._sync_folder()
-
-    def _sync_folder(self) -> None:
-        descriptor = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
+            await self._written(file, key, file.create)
+            async for piece in pieces:
+                await self._written(file, key, partial(file.write, piece))
+            await self._written(file, key, partial(file.end, self._path(key)))
         finally:
-            os.close(descriptor)
+            file.abandon()
+
+    async def _written(self, file: "_NewFile", key: str, step: Callable[[], None]) -> None:
+        """Run a step of ``file`` in a thread, which a cancellation of the caller does not break off."""
+        file.step = asyncio.get_running_loop().run_in_executor(None, step)
+        with _errors(key):
+            await unbroken(file.step)
 
     async def get(self, key: str) -> StoredObject:
         """See ``ObjectStore``."""
@@ -93,9 +79,10 @@ class FolderStore:
 
     def _remove(self, key: str) -> None:
         """Remove an object, and what writers of it that were killed left beside it."""
-        self._path(key).unlink(missing_ok=True)
+        # First what is written beside it: a writer whose caller was cancelled cannot rename that any more.
         for beside in self._folder.glob(f"{key}.*{PARTIAL}"):
             beside.unlink(missing_ok=True)
+        self._path(key).unlink(missing_ok=True)
 
     async def listed(self, prefix: str = "") -> AsyncIterator[BucketObject]:
         """See ``ObjectStore``."""
@@ -121,16 +108,60 @@ class FolderStore:
         return self._folder / key
 
     async def _step(self, key: str, step: Callable[[], T]) -> T:
-        try:
+        with _errors(key):
             return await asyncio.to_thread(step)
-        except FileNotFoundError as error:
-            raise MissingObjectError(f"object {key} does not exist") from error
-        except OSError as error:
-            trouble = _TROUBLES.get(error.errno or 0, StoreTrouble.FAILED)
-            raise ObjectStoreError(f"object {key}: {error.strerror or error}", trouble) from error
 
 
-def _write(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
+@contextmanager
+def _errors(key: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise MissingObjectError(f"object {key} does not exist") from error
+    except OSError as error:
+        trouble = _TROUBLES.get(error.errno or 0, StoreTrouble.FAILED)
+        raise ObjectStoreError(f"object {key}: {error.strerror or error}", trouble) from error
+
+
+class _NewFile:
+    """A file at ``path`` in ``folder`` that threads write, one step after the other. ``step``: the last one.
+
+    ``abandon`` closes it behind that step: the number of a closed file may be that of another one, which a thread would
+    then write to.
+    """
+
+    def __init__(self, folder: Path, path: Path) -> None:
+        self._folder = folder
+        self._path = path
+        self._descriptor = -1
+        self.step: asyncio.Future[None] | None = None
+
+    def create(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+
+    def end(self, path: Path) -> None:
+        """Make the file durable under ``path``."""
+        os.fsync(self._descriptor)
+        self._path.rename(path)
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def abandon(self, _step: object = None) -> None:
+        """Close the file once the last step has ended, and remove it unless it has its name by then."""
+        if self.step is not None and not self.step.done():
+            self.step.add_done_callback(self.abandon)
+            return
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)

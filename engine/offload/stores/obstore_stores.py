@@ -4,9 +4,11 @@ Credentials are those of the process's environment, as each provider's own tools
 ``GOOGLE_…``, ``AZURE_…``, or the role of the machine.
 """
 
+import asyncio
 import datetime
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,11 @@ from engine.offload.errors import (
     StoreTrouble,
 )
 from engine.offload.object_store import BucketObject, ObjectStore, StoredObject
+from engine.offload.stores.ending import EndablePieces, unbroken
 from engine.offload.stores.folder_store import FolderStore
 
 PART_BYTES = 8 << 20
-"""Bytes of one part of an upload; at most two are held."""
+"""Bytes of one part of an upload, of which at most two are held. Smaller objects are put by one request."""
 RETRIES = 2
 RETRY_S = 10
 ANSWER_S = 30
@@ -102,21 +105,34 @@ class ObstoreStore:
     def __init__(self, library: Any, store: Any) -> None:
         self._obstore = library
         self._store = store
+        self._uploads: dict[str, asyncio.Future[Any]] = {}
+        """Uploads that have not ended, by key; some without a caller, who was cancelled."""
 
     async def put(
         self, key: str, pieces: AsyncIterator[bytes], attributes: Mapping[str, str]
     ) -> None:
-        """See ``ObjectStore``. The library holds two parts, and ends the upload when ``pieces`` fails."""
+        """See ``ObjectStore``. An object of at most one part is put by one request, which leaves nothing behind. The
+        parts of a larger one are aborted when ``pieces`` fails or the caller is cancelled; those of a process that is
+        killed stay in the bucket."""
         with self._errors(key):
-            await self._obstore.put_async(
+            head, is_whole = await _first_part(pieces)
+            feed = EndablePieces(head, pieces)
+            upload = self._obstore.put_async(
                 self._store,
                 key,
-                pieces,
+                b"".join(head) if is_whole else feed,
                 attributes=dict(attributes),
-                use_multipart=True,
+                use_multipart=not is_whole,
                 chunk_size=PART_BYTES,
                 max_concurrency=2,
             )
+            self._uploads[key] = upload
+            upload.add_done_callback(partial(self._ended, key))
+            await unbroken(upload, feed.end)
+
+    def _ended(self, key: str, upload: asyncio.Future[Any]) -> None:
+        if self._uploads.get(key) is upload:
+            del self._uploads[key]
 
     async def get(self, key: str) -> StoredObject:
         """See ``ObjectStore``."""
@@ -139,8 +155,10 @@ class ObstoreStore:
             return {str(name): str(value) for name, value in answer.attributes.items()}
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """See ``ObjectStore``."""
+        """See ``ObjectStore``. Raises ObjectStoreError for an object that an upload may still write."""
         for key in keys:
+            if key in self._uploads:
+                raise ObjectStoreError(f"object {key}: its upload has not ended", StoreTrouble.SLOW)
             try:
                 with self._errors(key):
                     await self._obstore.delete_async(self._store, key)
@@ -170,6 +188,18 @@ class ObstoreStore:
             if "UnexpectedRange" in str(error):
                 raise DamagedObjectError(f"object {key}: {_short(error)}") from error
             raise ObjectStoreError(f"object {key}: {_short(error)}", _trouble(error)) from error
+
+
+async def _first_part(pieces: AsyncIterator[bytes]) -> tuple[list[bytes], bool]:
+    """Return pieces up to PART_BYTES, or the first one behind it, and whether they are all."""
+    head: list[bytes] = []
+    size = 0
+    async for piece in pieces:
+        head.append(piece)
+        size += len(piece)
+        if size > PART_BYTES:
+            return head, False
+    return head, True
 
 
 _TEXTS = (

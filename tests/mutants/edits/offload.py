@@ -3,6 +3,7 @@
 from tests.mutants.edit import Edit
 
 MOVING = "unit/managed/writing/test_offloading.py"
+STORES = "unit/offload/stores/test_obstore_stores.py"
 WRITING = "unit/offload/test_ledger_writing.py"
 DIES = f"{MOVING}::test_a_broker_that_dies_at_any_request_loses_nothing_and_leaves_no_object_behind"
 
@@ -89,5 +90,21 @@ EDITS = (
             "unit/offload/reading/test_block_cache.py::test_blocks_read_ahead_are_there_and_those_under_way_are_waited_for",
         ),
         "U2",
+    ),
+    Edit(
+        "cancelled-upload-is-not-aborted",
+        "engine/offload/stores/ending.py::unbroken",
+        "end()",
+        "pass",
+        (f"{STORES}::test_an_upload_whose_caller_is_cancelled_leaves_no_object_and_no_parts",),
+        "U3",
+    ),
+    Edit(
+        "object-deleted-before-its-upload-ends",
+        "engine/offload/stores/obstore_stores.py::ObstoreStore.delete",
+        "if key in self._uploads:",
+        "if False:",
+        (f"{STORES}::test_an_object_that_an_upload_may_still_write_is_not_deleted",),
+        "U3",
     ),
 )

@@ -2,6 +2,8 @@
 
 import http.client
 import threading
+import urllib.request
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -15,7 +17,8 @@ METHODS = ("GET", "PUT", "POST", "DELETE", "HEAD")
 class S3Proxy:
     """``refusal``: status and code of all answers, None for those of the server. ``silent``: no request is answered.
     ``kept``: bytes that answers to reads of data are cut to. ``changed``: set to change a byte of each. ``faults``: how
-    many answers are still cut or changed; -1 for all."""
+    many answers are still cut or changed; -1 for all. ``requests``: method and path of each, with its query.
+    ``before``: called with both before a request is forwarded, in a thread of its own."""
 
     def __init__(self, server: str) -> None:
         self.refusal: tuple[int, str] | None = None
@@ -23,6 +26,8 @@ class S3Proxy:
         self.kept: int | None = None
         self.changed = False
         self.faults = -1
+        self.requests: list[tuple[str, str]] = []
+        self.before: Callable[[str, str], None] = lambda _method, _path: None
         self._address = urlsplit(server).netloc
         self._over = threading.Event()
         proxy = self
@@ -52,6 +57,8 @@ class S3Proxy:
 
     def _forward(self, request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers.get("content-length", 0)))
+        self.requests.append((request.command, request.path))
+        self.before(request.command, request.path)
         if self.silent:
             self._over.wait(30)
             request.close_connection = True
@@ -97,3 +104,9 @@ class S3Proxy:
         request.end_headers()
         if request.command != "HEAD":
             request.wfile.write(data)
+
+
+def unfinished_uploads(endpoint: str, bucket: str = "cold") -> int:
+    """Return the number of uploads by parts in a bucket that were neither completed nor aborted."""
+    with urllib.request.urlopen(f"{endpoint}/{bucket}?uploads") as answer:
+        return int(answer.read().count(b"<Upload>"))

@@ -1,17 +1,23 @@
 """Objects in a real server of the S3 protocol, and in a folder, behave as the port of an object store says."""
 
+import asyncio
 import os
+import threading
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from engine.base.clock import SystemClock
+from engine.base.tasks import TaskScope
 from engine.offload.bucket import AZURE, FILES, S3, Bucket
 from engine.offload.errors import MissingObjectError, ObjectStoreError, OffloadError
 from engine.offload.object_store import ObjectStore
+from engine.offload.stores import ending
 from engine.offload.stores.obstore_stores import ConfiguredStores
+from tests.support.stores.s3_proxy import S3Proxy, unfinished_uploads
+from tests.support.waiting import until
 
 MIB = 1 << 20
 
@@ -69,6 +75,130 @@ async def test_an_object_that_is_missing_is_named_and_deleted_without_an_error(
     await store.delete(["none"])
 
 
+@pytest.fixture
+def proxy(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Proxy]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    made = S3Proxy(s3_endpoint)
+    yield made
+    made.close()
+
+
+async def test_an_object_of_one_part_is_put_by_one_request_and_a_larger_one_by_parts(
+    proxy: S3Proxy,
+) -> None:
+    store = ConfiguredStores(None).open(Bucket(S3, "cold", "us-east-1", proxy.url))
+    await store.put("k", pieces(b"a" * (3 * MIB), b"b" * (5 * MIB)), {"name": "value"})
+    assert proxy.requests == [("PUT", "/cold/k")]
+    stored = await store.get("k")
+    assert (stored.data, stored.attributes["name"]) == (b"a" * 3 * MIB + b"b" * 5 * MIB, "value")
+    proxy.requests.clear()
+    await store.put("k", pieces(b"a" * (8 * MIB), b"b"), {})
+    methods = [method for method, _path in proxy.requests]
+    assert methods == ["POST", "PUT", "PUT", "POST"]
+    await store.delete(["k"])
+
+
+async def test_an_upload_whose_caller_is_cancelled_leaves_no_object_and_no_parts(
+    store: ObjectStore, request: pytest.FixtureRequest
+) -> None:
+    sent = asyncio.Event()
+    ended = asyncio.Event()
+
+    async def stuck() -> AsyncIterator[bytes]:
+        try:
+            yield b"x" * (9 * MIB)
+            yield b"x" * (9 * MIB)
+            sent.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    scope = TaskScope("test")
+    put = scope.spawn("put", store.put("k", stuck(), {}))
+    await sent.wait()
+    put.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await put
+    await ended.wait()
+    await store.delete(["k"])
+    assert [key async for key in store.listed()] == []
+    if store.keeps_attributes:
+        endpoint: str = request.getfixturevalue("s3_endpoint")
+        assert unfinished_uploads(endpoint) == 0
+
+
+async def test_an_object_that_an_upload_may_still_write_is_not_deleted(
+    proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ending, "ENDING_S", 0.01)
+    store = ConfiguredStores(None).open(Bucket(S3, "cold", "us-east-1", proxy.url))
+    arrived, answered = threading.Event(), threading.Event()
+
+    def hold(method: str, _path: str) -> None:
+        arrived.set()
+        if method == "PUT":
+            answered.wait(30)
+
+    proxy.before = hold
+    scope = TaskScope("test")
+    put = scope.spawn("put", store.put("k", pieces(b"x"), {}))
+    await asyncio.to_thread(arrived.wait)
+    put.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await put
+    with pytest.raises(ObjectStoreError, match="object k: its upload has not ended"):
+        await store.delete(["k"])
+    answered.set()
+    await until_done(lambda: store.delete(["k"]))
+    assert [key async for key in store.listed()] == []
+
+
+async def until_done(delete: Callable[[], Awaitable[None]]) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                return await delete()
+            except ObjectStoreError:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_file_is_closed_behind_the_thread_that_writes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of a closed file may be that of a socket, to which the thread would then write."""
+    monkeypatch.setattr(ending, "ENDING_S", 0.01)
+    store = ConfiguredStores(None).open(Bucket(FILES, str(tmp_path)))
+    began, may_end, numbers = threading.Event(), threading.Event(), list[int]()
+    write = os.write
+
+    def slow(descriptor: int, data: bytes) -> int:
+        numbers.append(descriptor)
+        began.set()
+        may_end.wait(30)
+        return write(descriptor, data)
+
+    monkeypatch.setattr("engine.offload.stores.folder_store.os.write", slow)
+    scope = TaskScope("test")
+    put = scope.spawn("put", store.put("k", pieces(b"x"), {}))
+    await asyncio.to_thread(began.wait)
+    put.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await put
+    os.fstat(numbers[0])
+    may_end.set()
+
+    def is_closed() -> bool:
+        try:
+            os.fstat(numbers[0])
+        except OSError:
+            return True
+        return False
+
+    await until(is_closed)
+    assert list(tmp_path.iterdir()) == []
+
+
 async def test_an_upload_that_fails_leaves_no_object(store: ObjectStore) -> None:
     async def failing() -> AsyncIterator[bytes]:
         yield b"x" * (9 * MIB)
@@ -77,6 +207,8 @@ async def test_an_upload_that_fails_leaves_no_object(store: ObjectStore) -> None
     with pytest.raises((ObjectStoreError, OSError), match="the source failed"):
         await store.put("k", failing(), {})
     assert [key async for key in store.listed()] == []
+    await store.put("k", pieces(b"other"), {})
+    await store.delete(["k"])
 
 
 async def test_attributes_are_read_without_the_bytes(store: ObjectStore) -> None:
