@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from admin_ui.tiers.shapes import PLACES
 from engine.admin.api.arguments import MessagePosition, OnTopic
 from engine.admin.api.brokers import SCAN_OBJECTS, ScanObjects
 from engine.admin.api.statistics import HELD_LEDGERS
@@ -38,7 +39,7 @@ async def tiers(
         "at": min(answer["at"] for answer in parts.values()),
         "policy": first["policy"],
         "states": [{"topic": part, **answer["state"]} for part, answer in parts.items()],
-        "sums": [sums[tier] for tier in ("bookies", "both", "store") if tier in sums],
+        "sums": [sums[tier] for tier in PLACES if tier in sums],
         "preview": {
             "ledgers": sum(answer["due_ledgers"] for answer in parts.values()),
             "bytes": moved_bytes,

@@ -2,6 +2,9 @@
 
 from rest_framework import serializers as s
 
+PLACES = ("bookies", "both", "store", "unreadable")
+"""Places of a ledger; the last one is in objects of a format that is not read here."""
+
 
 class TierPolicy(s.Serializer[object]):
     store = s.CharField(help_text="driver and bucket")
@@ -30,13 +33,13 @@ class TierLedger(s.Serializer[object]):
     entries = s.IntegerField()
     bytes = s.IntegerField()
     closed_ms = s.IntegerField(help_text="0: it accepts entries")
-    tier = s.ChoiceField(("bookies", "both", "store"))
+    tier = s.ChoiceField(PLACES)
     due = s.BooleanField(help_text="would be moved now")
     moved_ms = s.IntegerField(help_text="0: never")
 
 
 class TierSum(s.Serializer[object]):
-    tier = s.ChoiceField(("bookies", "both", "store"))
+    tier = s.ChoiceField(PLACES)
     ledgers = s.IntegerField()
     bytes = s.IntegerField(help_text="counted once")
 

@@ -95,7 +95,7 @@ async def _problem(stores: ObjectStores, ledger: MovedLedger) -> str:
     """Return why a ledger cannot be read from its bucket; empty when it can."""
     label = f"ledger {ledger.ledger_id} ({ledger.bucket})"
     if ledger.name is None:
-        return f"{label}: its record names no object"
+        return f"{label}: its record names no object that is read here"
     try:
         store = stores.open(ledger.bucket)
         index = await read_index(store, ledger.name)

@@ -2,6 +2,7 @@
 
 from engine.base.errors import MagnetarError, MisuseError
 from engine.ledger.errors import LedgerError
+from engine.offload.errors import OffloadError, StoreTrouble
 
 
 class ManagedLedgerError(MagnetarError):
@@ -49,6 +50,13 @@ class OffloadRunningError(ManagedLedgerError):
 class OffloadedError(LedgerError):
     """The entries of a ledger are only in tiered storage, where another broker moved them, and cannot be read from
     there."""
+
+
+class UnreadableLedgerError(OffloadError):
+    """The entries of a ledger are only in objects of several ledgers in tiered storage, which another implementation
+    wrote and which are not read here, or its record names no object at all."""
+
+    trouble = StoreTrouble.UNREADABLE
 
 
 class CursorUnreadableError(ManagedLedgerError):

@@ -19,6 +19,8 @@ class StoreTrouble(StrEnum):
     """Absence of the bucket or of the object."""
     DAMAGED = "damaged"
     """Bytes that are not those that were written."""
+    UNREADABLE = "unreadable"
+    """Objects of a format that is not read here."""
     FAILED = "failed"
     """Another failure."""
 

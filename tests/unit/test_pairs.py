@@ -21,7 +21,6 @@ THROUGH = {
     "engine/broker/administration/operations/rows.py": "unit/gateway/test_non_persistent.py",
     "engine/broker/administration/operations/statistics.py": "unit/gateway/test_non_persistent.py",
     "engine/broker/administration/tiers/tier_operations.py": "unit/admin_ui/tiers/test_services.py",
-    "engine/broker/administration/tiers/tier_report.py": "unit/admin_ui/tiers/test_services.py",
     "engine/broker/administration/transaction_metrics.py": "unit/broker/administration/operations/test_transactions.py",
     "engine/broker/dispatch/delays/alarm.py": "unit/broker/dispatch/delays/test_delayed.py",
     "engine/broker/dispatch/dispatcher.py": "unit/broker/dispatch/test_dispatch.py",

@@ -1,14 +1,14 @@
 """Opening of a topic's ledgers for reading: the one place that decides where their entries are read from."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol
 
 from engine.base.slices import Slice
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerError, NoSuchEntryError
-from engine.managed.errors import OffloadedError
+from engine.managed.errors import OffloadedError, UnreadableLedgerError
 from engine.managed.positions import LedgerSpan
 from engine.managed.stored.offloads import Offload, offload_of
 from engine.offload.errors import DamagedObjectError
@@ -18,6 +18,9 @@ from engine.offload.reading.block_cache import BlockCache
 from engine.offload.reading.object_reader import ObjectReader
 
 log = logging.getLogger(__name__)
+
+NAMED = 5
+"""Ledgers that a sentence names."""
 
 
 class EntryReader(Protocol):
@@ -82,7 +85,7 @@ async def open_entries(
     A ledger with a complete copy in tiered storage is read from ``objects``, through ``blocks``, where the bookies do
     not have it any more; where they do, from the bookies with ``bookies_first``, else from the copy, and from the other
     when that fails. Raises NoSuchLedgerError, OffloadedError when tiered storage is needed and there is none,
-    OffloadError, LedgerError, the store's errors.
+    UnreadableLedgerError, OffloadError, LedgerError, the store's errors.
     """
     from_bookies = partial(_open_on_bookies, ledgers, span, owner=owner, password=password)
     offload = offload_of(span)
@@ -95,7 +98,9 @@ async def open_entries(
                 "tiered storage is not read here"
             )
         return await from_bookies()
-    from_objects = partial(_open_object, objects, span, offload, blocks)
+    if offload.is_unreadable:
+        raise UnreadableLedgerError(unreadable_text([span.ledger_id]))
+    from_objects = partial(open_object, objects, span, offload, blocks)
     if offload.deleted_from_bookies:
         return await from_objects()
     places: tuple[Callable[[], Awaitable[EntryReader]], ...] = (from_objects, from_bookies)
@@ -108,9 +113,20 @@ async def open_entries(
     return TwoPlacesReader(span.ledger_id, reader, other)
 
 
-async def _open_object(
-    objects: ObjectStores, span: LedgerSpan, offload: Offload, blocks: BlockCache | None
+def unreadable_text(ledger_ids: Sequence[int]) -> str:
+    """Return a sentence on ledgers that are only in tiered storage and are not read here."""
+    many = len(ledger_ids) > 1
+    named = ", ".join(map(str, ledger_ids[:NAMED])) + (", …" if len(ledger_ids) > NAMED else "")
+    return (
+        f"ledger{'s' if many else ''} {named}: only in objects of several ledgers (streaming offload of Apache's "
+        "brokers), which are not read here"
+    )
+
+
+async def open_object(
+    objects: ObjectStores, span: LedgerSpan, offload: Offload, blocks: BlockCache | None = None
 ) -> ObjectReader:
+    """Open the copy of a ledger in tiered storage. Raises OffloadError, also for one that ends with another entry."""
     if offload.attempt is None:
         raise DamagedObjectError(f"ledger {span.ledger_id}: the record names no object")
     name = ObjectName(offload.attempt, span.ledger_id)

@@ -21,8 +21,9 @@ class Offload:
     """The copy of a ledger in tiered storage.
 
     ``attempt``: id of the last attempt, None without any. ``complete``: the attempt's objects are all there.
-    ``deleted_from_bookies``: they are the only copy. ``completed_ms``: wall time, 0 while not complete. ``bucket``:
-    its driver is empty when unknown.
+    ``deleted_from_bookies``: the bookies have no copy. ``completed_ms``: wall time, 0 while not complete. ``bucket``:
+    its driver is empty when unknown. ``streamed``: the ledger lies in objects of several ledgers, which an offloader
+    of another implementation wrote and which are not read here; they count as no copy.
     """
 
     attempt: uuid.UUID | None = None
@@ -30,6 +31,12 @@ class Offload:
     deleted_from_bookies: bool = False
     completed_ms: int = 0
     bucket: Bucket = NO_BUCKET
+    streamed: bool = False
+
+    @property
+    def is_unreadable(self) -> bool:
+        """True when the bookies have no copy and the record names none that is read here."""
+        return self.deleted_from_bookies and self.attempt is None
 
 
 class WithExtra(Protocol):
@@ -70,7 +77,15 @@ def _offload(context: pb.OffloadContext) -> Offload:
         attempt = uuid.UUID(bytes=struct.pack(">qq", context.uidMsb, context.uidLsb))
     driver = context.driverMetadata
     bucket = recorded_bucket(driver.name, {pair.key: pair.value for pair in driver.properties})
-    return Offload(attempt, context.complete, context.bookkeeperDeleted, context.timestamp, bucket)
+    return Offload(
+        attempt,
+        # Without an attempt there is no object that could be read, whatever else is recorded.
+        context.complete and attempt is not None,
+        context.bookkeeperDeleted,
+        context.timestamp,
+        bucket,
+        attempt is None and bool(context.offloadSegment),
+    )
 
 
 def with_offload(extra: bytes, offload: Offload) -> bytes:

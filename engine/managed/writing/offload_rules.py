@@ -13,8 +13,10 @@ Ledger = TypeVar("Ledger", LedgerSpan, LedgerInfo)
 
 
 def is_movable(ledger: LedgerSpan | LedgerInfo) -> bool:
-    """Return whether a ledger is closed, not empty, and has no complete copy."""
-    return ledger.timestamp_ms > 0 and ledger.entries > 0 and not offload_of(ledger).complete
+    """Return whether a ledger is closed, not empty, on the bookies, and has no complete copy."""
+    offload = offload_of(ledger)
+    gone = offload.complete or offload.deleted_from_bookies
+    return ledger.timestamp_ms > 0 and ledger.entries > 0 and not gone
 
 
 def due_ledgers(ledgers: Sequence[Ledger], now_ms: int, policy: OffloadPolicy) -> list[Ledger]:

@@ -1,9 +1,9 @@
 """Moving of a topic's closed ledgers to tiered storage, and their deletion from the bookies.
 
 Each step is stored before the next begins (U1, U3): the id of a new attempt; then the objects are written and
-read back; then the copy is stored as complete; after the deletion lag it is stored as the only one, and then the ledger
-is deleted from the bookies. Whatever process ends at any step, a ledger is readable, and the objects of an attempt that
-failed are deleted by the next one or with the ledger.
+read back; then the copy is stored as complete; after the deletion lag its objects are looked up again, it is stored as
+the only one, and then the ledger is deleted from the bookies. Whatever process ends at any step, a ledger is readable,
+and the objects of an attempt that failed are deleted by the next one or with the ledger.
 """
 
 import logging
@@ -22,12 +22,19 @@ from engine.managed.reading.reads import LedgerReads
 from engine.managed.shared import Shared
 from engine.managed.state import LogState
 from engine.managed.stats import MoveCounters, MoveProgress, OffloadPhase, OffloadStatus
-from engine.managed.stored.offloads import DoomedObjects, Offload
+from engine.managed.stored.offloads import DoomedObjects, Offload, offload_of
 from engine.managed.stored.removal import delete_objects
 from engine.managed.tenure import Tenure
+from engine.managed.writing.copy_checks import check_copy
 from engine.managed.writing.offload_rules import due_ledgers, ledgers_before, releasable
 from engine.managed.writing.rolling import LedgerList, OffloadChange
-from engine.offload.errors import ObjectStoreError, OffloadError, StoreTrouble
+from engine.offload.errors import (
+    DamagedObjectError,
+    MissingObjectError,
+    ObjectStoreError,
+    OffloadError,
+    StoreTrouble,
+)
 from engine.offload.ledger_writing import write_ledger
 from engine.offload.object_names import ObjectName
 from engine.offload.object_store import ObjectStore
@@ -153,7 +160,8 @@ class LedgerMover:
                     self.progress.done_ledgers += 1
                     self.progress.done_bytes += size
                 self.progress.ledger_id, self.progress.written_bytes = -1, 0
-            await self._release(policy)
+            unreleased = await self._release(policy, tiered)
+            failure = failure or unreleased
         except (LedgerError, WorldError, ManagedLedgerError) as error:
             failure = failure or error
         finally:
@@ -179,13 +187,23 @@ class LedgerMover:
             OffloadPhase.ERROR, str(failure), first, trouble, self._not_before_ms
         )
 
-    async def _move(self, policy: OffloadPolicy, tiered: TieredStorage, ledger_id: int) -> None:
-        """Copy one ledger. Nothing happens when it has left the list meanwhile or has a complete copy."""
+    async def _move(
+        self,
+        policy: OffloadPolicy,
+        tiered: TieredStorage,
+        ledger_id: int,
+        lost: uuid.UUID | None = None,
+    ) -> None:
+        """Copy one ledger. Nothing happens when it has left the list meanwhile, is not on the bookies, or has a
+        complete copy, unless that is of the attempt ``lost``."""
         store = tiered.stores.open(policy.bucket)
         attempt = uuid.UUID(int=self._shared.entropy.bits(128), version=4)
 
         def prepared(before: Offload) -> Offload | None:
-            return None if before.complete else Offload(attempt, bucket=policy.bucket)
+            has_copy = before.complete and (lost is None or before.attempt != lost)
+            if has_copy or before.deleted_from_bookies:
+                return None
+            return Offload(attempt, bucket=policy.bucket)
 
         if not await self._noted(ledger_id, prepared):
             return
@@ -248,15 +266,42 @@ class LedgerMover:
         except OffloadError as error:
             log.warning("objects remain ledger=%d error=%s", doomed.ledger_id, error)
 
-    async def _release(self, policy: OffloadPolicy) -> None:
-        """Delete ledgers from the bookies whose copies are complete since the deletion lag."""
+    async def _release(self, policy: OffloadPolicy, tiered: TieredStorage) -> Exception | None:
+        """Delete ledgers from the bookies whose copies are complete since the deletion lag, and are there. Return the
+        first error of another one, which stays; a copy that is lost or damaged is made again."""
         now_ms = self._shared.clock.wall_ms()
-        released = releasable(self._state.line.ledgers, now_ms, policy.deletion_lag_s)
-        if not released:
-            return
-        ledger_ids = [ledger.ledger_id for ledger in released]
-        with self._tenure.owned():
-            await self._list.release(ledger_ids)
-        for ledger_id in ledger_ids:
-            self._reads.forget(ledger_id)
-        await self._list.sweep()
+        ledger_ids: list[int] = []
+        failure: Exception | None = None
+        for span in releasable(self._state.line.ledgers, now_ms, policy.deletion_lag_s):
+            try:
+                async with tiered.moving:
+                    await self._check_copy(policy, tiered, span)
+            except (LedgerError, WorldError) as error:
+                log.warning(
+                    "ledger stays on the bookies log=%s ledger=%d error=%s",
+                    self._state.name, span.ledger_id, error,
+                )  # fmt: skip
+                failure = failure or error
+                if isinstance(error, ObjectStoreError):
+                    break
+            else:
+                ledger_ids.append(span.ledger_id)
+        if ledger_ids:
+            with self._tenure.owned():
+                await self._list.release(ledger_ids)
+            for ledger_id in ledger_ids:
+                self._reads.forget(ledger_id)
+            await self._list.sweep()
+        return failure
+
+    async def _check_copy(
+        self, policy: OffloadPolicy, tiered: TieredStorage, span: LedgerSpan
+    ) -> None:
+        """Raise the error of a copy that cannot be the only one; begin a new one if that is lost or damaged."""
+        lost = offload_of(span).attempt
+        try:
+            await check_copy(tiered.stores, self._shared.ledgers, span)
+        except (MissingObjectError, DamagedObjectError):
+            await self._move(policy, tiered, span.ledger_id, lost)
+            self.progress.ledger_id, self.progress.written_bytes = -1, 0
+            raise

@@ -7706,9 +7706,10 @@ export interface components {
          * @description * `bookies` - bookies
          *     * `both` - both
          *     * `store` - store
+         *     * `unreadable` - unreadable
          * @enum {string}
          */
-        TierEnum: "bookies" | "both" | "store";
+        TierEnum: "bookies" | "both" | "store" | "unreadable";
         TierLedger: {
             /** @description the partition, of a partitioned topic */
             topic: string;

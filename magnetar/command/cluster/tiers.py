@@ -9,7 +9,12 @@ from magnetar.command.cluster.calls import call, cluster_path, confirm, confirme
 from magnetar.command.connecting.options import ClusterAddress, connection_options
 from magnetar.command.output import emit, json_option, safe, table
 
-PLACES = {"bookies": "bookies", "both": "both", "store": "tiered storage"}
+PLACES = {
+    "bookies": "bookies",
+    "both": "both",
+    "store": "tiered storage",
+    "unreadable": "not readable here",
+}
 
 
 @click.group(name="tiers", short_help="Show and move ledgers between bookies and tiered storage.")
@@ -59,12 +64,13 @@ def _text(name: str, answer: dict[str, Any]) -> str:
     price = "" if cost is None else f", {cost:g} a month"
     lines.append(f"would be moved: {preview['bytes']} bytes in {preview['ledgers']} ledgers{price}")
     for state in answer["states"]:
-        error = state["error"] or state["read_error"]
-        progress = f"{state['done_ledgers']} of {state['ledgers']} ledgers"
+        error, progress = state["error"], f"{state['done_ledgers']} of {state['ledgers']} ledgers"
         lines.append(
             f"{safe(state['topic'])}: {state['status']} {progress}"
             + (f", {safe(state['trouble'])}: {safe(error)}" if error else "")
         )
+        if state["read_error"]:
+            lines.append(f"  not read: {safe(state['read_error'])}")
     rows = [
         {
             "ledger": row["ledger_id"],

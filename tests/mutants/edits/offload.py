@@ -3,6 +3,7 @@
 from tests.mutants.edit import Edit
 
 MOVING = "unit/managed/writing/test_offloading.py"
+REPORT = "unit/broker/administration/tiers/test_tier_report.py"
 STORES = "unit/offload/stores/test_obstore_stores.py"
 WRITING = "unit/offload/test_ledger_writing.py"
 DIES = f"{MOVING}::test_a_broker_that_dies_at_any_request_loses_nothing_and_leaves_no_object_behind"
@@ -106,5 +107,44 @@ EDITS = (
         "if False:",
         (f"{STORES}::test_an_object_that_an_upload_may_still_write_is_not_deleted",),
         "U3",
+    ),
+    Edit(
+        "copy-not-looked-up-before-it-is-the-only-one",
+        "engine/managed/writing/offloading.py::LedgerMover._check_copy",
+        "await check_copy(tiered.stores, self._shared.ledgers, span)",
+        "pass",
+        (
+            f"{MOVING}::test_a_copy_that_was_lost_after_it_was_complete_is_made_again_and_not_the_only_one",
+            f"{MOVING}::test_a_ledger_stays_on_bookies_while_the_store_cannot_say_that_it_has_the_copy",
+        ),
+        "U1",
+    ),
+    Edit(
+        "copy-without-checksums-is-trusted",
+        "engine/managed/writing/copy_checks.py::check_copy",
+        "if copy.index.checksums:",
+        "if True:",
+        (
+            f"{MOVING}::test_a_copy_without_checksums_is_compared_with_the_bookies_before_it_is_the_only_one",
+        ),
+        "U1",
+    ),
+    Edit(
+        "streamed-objects-count-as-a-copy",
+        "engine/managed/stored/offloads.py::_offload",
+        "context.complete and attempt is not None,",
+        "context.complete,",
+        (f"{MOVING}::test_a_ledger_in_a_streamed_object_is_copied_again_while_bookies_have_it",),
+        "U1",
+    ),
+    Edit(
+        "ledger-that-bookies-lack-is-moved-again",
+        "engine/managed/writing/offload_rules.py::is_movable",
+        "gone = offload.complete or offload.deleted_from_bookies",
+        "gone = offload.complete",
+        (
+            f"{REPORT}::test_each_ledger_has_its_place_and_only_those_on_bookies_alone_would_be_moved",
+        ),
+        "U1",
     ),
 )

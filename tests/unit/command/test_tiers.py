@@ -52,6 +52,21 @@ def test_places_preview_and_trouble_are_shown(gateway: RecordingAdmin) -> None:
     assert "no tiered storage" in other
 
 
+def test_ledgers_that_are_not_read_are_named_with_the_reason(gateway: RecordingAdmin) -> None:
+    reason = "unreadable: ledger 7: only in objects of several ledgers"
+    gateway.answers[f"{TOPIC}/tiers?"] = {
+        **TIERS,
+        "sums": [{"tier": "unreadable", "ledgers": 1, "bytes": 50}],
+        "states": [
+            {**STATE, "status": "SUCCESS", "error": "", "trouble": "", "read_error": reason}
+        ],
+        "ledgers": [{**LEDGER, "bytes": 50, "tier": "unreadable", "due": False}],
+    }
+    text = run("tiers", "show", "orders").stdout
+    assert "not readable here: 50 bytes in 1 ledgers" in text
+    assert f"  not read: {reason}" in text
+
+
 def test_moving_is_started_with_the_bytes_to_keep(gateway: RecordingAdmin) -> None:
     assert "1 started" in run("tiers", "move", "orders", "--keep", "5").stdout
     assert ("POST", f"{TOPIC}/offload", {"keep_bytes": 5}) in gateway.calls

@@ -11,6 +11,7 @@ from engine.broker.administration.tiers.orphan_removal import OrphanRemoval
 from engine.broker.administration.tiers.tier_report import (
     policy_document,
     prices,
+    read_error_of,
     state_document,
     tiers,
 )
@@ -52,13 +53,15 @@ class TierOperations:
     async def tiers(self, args: TierQuestion) -> JsonObject:
         log = (await self._topics.persistent(args.topic, "Tiered storage")).log
         now_ms, policy = self._clock.wall_ms(), log.offload_policy
-        state = state_document(log.offload_status, log.offload_progress, log.offload_read_error)
+        ledgers = log.stats().ledgers
+        read_error = read_error_of(ledgers, log.offload_read_error)
+        state = state_document(log.offload_status, log.offload_progress, read_error)
         return {
             "at": now_ms,
             "policy": policy_document(policy),
             **prices(self._settings),
             "state": state,
-            **tiers(log.stats().ledgers, policy, args.threshold_bytes, args.threshold_s, now_ms),
+            **tiers(ledgers, policy, args.threshold_bytes, args.threshold_s, now_ms),
         }
 
     async def scan_objects(self, args: ScanObjects) -> JsonObject:

@@ -5,21 +5,26 @@ from dataclasses import replace
 
 from engine.admin.api.arguments import JsonObject
 from engine.base.ids import LATEST
+from engine.managed.reading.entry_reader import unreadable_text
 from engine.managed.stats import LedgerInfo, MoveProgress, OffloadPhase, OffloadStatus
 from engine.managed.stored.offloads import offload_of
 from engine.managed.writing.offload_rules import due_ledgers, ledgers_before
 from engine.offload.bucket import Bucket
+from engine.offload.errors import StoreTrouble
 from engine.offload.offload_policy import OffloadPolicy
 from engine.offload.settings import OffloadSettings
 
 BOOKIES = "bookies"
 BOTH = "both"
 STORE = "store"
+UNREADABLE = "unreadable"
 
 
 def tier_of(span: LedgerInfo) -> str:
-    """Return where a ledger is: on bookies, in the store, or in both."""
+    """Return where a ledger is: on bookies, in the store, in both, or only in objects that are not read here."""
     offload = offload_of(span)
+    if offload.is_unreadable:
+        return UNREADABLE
     if offload.deleted_from_bookies:
         return STORE
     return BOTH if offload.complete else BOOKIES
@@ -59,6 +64,14 @@ def tiers(
         "due_ledgers": len(due),
         "due_bytes": sum(span.size for span in due),
     }
+
+
+def read_error_of(ledgers: Sequence[LedgerInfo], last: str) -> str:
+    """Return why ledgers are not read, which needs no attempt where no object is read; else the ``last`` error."""
+    unreadable = [span.ledger_id for span in ledgers if tier_of(span) == UNREADABLE]
+    if not unreadable:
+        return last
+    return f"{StoreTrouble.UNREADABLE}: {unreadable_text(unreadable)}"
 
 
 def policy_document(policy: OffloadPolicy | None) -> JsonObject | None:

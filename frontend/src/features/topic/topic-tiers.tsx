@@ -21,11 +21,17 @@ type Ledger = components["schemas"]["TierLedger"];
 type Sum = components["schemas"]["TierSum"];
 
 const PATH = "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}";
-const PLACES = { bookies: "Bookies", both: "Both", store: "Tiered storage" } as const;
+const PLACES = {
+  bookies: "Bookies",
+  both: "Both",
+  store: "Tiered storage",
+  unreadable: "Not readable here",
+} as const;
 const COLORS = {
   bookies: "var(--bar)",
   both: "color-mix(in srgb, var(--bar) 50%, var(--ok))",
   store: "var(--ok)",
+  unreadable: "var(--bad)",
 } as const;
 const RUNNING_MS = 1000;
 const MIB = 1 << 20;

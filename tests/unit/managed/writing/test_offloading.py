@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from engine.base.ids import EARLIEST, Position
+from engine.base.ids import EARLIEST, LATEST, Position
 from engine.managed.cursors.cursor_set import InitialPosition
-from engine.managed.errors import ManagedLedgerError, OffloadRunningError
+from engine.managed.errors import ManagedLedgerError, OffloadRunningError, UnreadableLedgerError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import ManagedLedger
 from engine.managed.settings import LedgerConfig
@@ -17,9 +17,11 @@ from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
 from engine.offload.bucket import S3, Bucket
 from engine.offload.errors import DamagedObjectError, OffloadError, StoreTrouble
+from engine.offload.index_object import decode_index, encode_index
 from engine.offload.object_names import attributes_of, object_name_of
 from engine.offload.offload_policy import OffloadPolicy
 from engine.offload.tiered_storage import TieredStorage
+from engine.wire import mledger_pb2 as pb
 from tests.support.ledger_cluster import PATIENT
 from tests.support.managed_cluster import NAME, Brokers, drain, numbered, publish, rolling
 from tests.support.stores.memory_objects import MemoryObjects, MemoryObjectStores
@@ -295,7 +297,145 @@ async def test_a_topics_objects_are_deleted_with_it_or_it_stays_marked(tiers: Ti
     assert not tiers.brokers.cluster.server.tree.exists(paths.managed_ledger(NAME))
 
 
-@pytest.mark.parametrize("step", range(32))
+async def copied(tiers: Tiers) -> ManagedLedger:
+    """Return the topic with three ledgers that are on both sides, and another broker as its owner."""
+    ledger = await tiers.fill(replace(ALL, deletion_lag_s=100.0))
+    await until(lambda: places(ledger)[:3] == [(True, False)] * 3)
+    await tiers.settled(ledger)
+    return await tiers.take_over(replace(ALL, deletion_lag_s=100.0))
+
+
+async def all_are_released(tiers: Tiers, ledger: ManagedLedger) -> None:
+    async def once() -> bool:
+        await asyncio.sleep(30)
+        ledger.trim_soon()
+        await tiers.settled(ledger)
+        return places(ledger)[:3] == [(True, True)] * 3
+
+    for _ in range(40):
+        if await once():
+            break
+    assert places(ledger)[:3] == [(True, True)] * 3
+    assert await drain(ledger.cursors["s"]) == numbered(0, ENTRIES)
+    assert tiers.orphans() == set()
+    assert len(tiers.bucket.objects) == 2 * sum(moved for moved, _ in places(ledger))
+
+
+@pytest.mark.parametrize("ending", ["", "-index"])
+@pytest.mark.parametrize("how", ["gone", "damaged"])
+async def test_a_copy_that_was_lost_after_it_was_complete_is_made_again_and_not_the_only_one(
+    tiers: Tiers, ending: str, how: str
+) -> None:
+    ledger = await copied(tiers)
+    attempts = {offload_of(span).attempt for span in ledger.line.ledgers[:3]}
+    for key in [*tiers.bucket.objects]:
+        if key.endswith("-index") == bool(ending):
+            if how == "gone":
+                del tiers.bucket.objects[key]
+            else:
+                tiers.bucket.damage(key, 0, b"?")
+    await asyncio.sleep(101)
+    ledger.trim_soon()
+    await until(lambda: ledger.offload_status.phase is OffloadPhase.ERROR)
+    trouble = StoreTrouble.MISSING if how == "gone" else StoreTrouble.DAMAGED
+    assert ledger.offload_status.trouble is trouble
+    assert places(ledger)[:3] == [(True, False)] * 3
+    assert attempts.isdisjoint(offload_of(span).attempt for span in ledger.line.ledgers[:3])
+    await all_are_released(tiers, ledger)
+
+
+async def test_a_ledger_stays_on_bookies_while_the_store_cannot_say_that_it_has_the_copy(
+    tiers: Tiers,
+) -> None:
+    ledger = await copied(tiers)
+    tiers.bucket.fail = lambda method, _key: method == "get"
+    await asyncio.sleep(101)
+    ledger.trim_soon()
+    await until(lambda: ledger.offload_status.phase is OffloadPhase.ERROR)
+    assert places(ledger)[:3] == [(True, False)] * 3
+    assert [method for method, _key in tiers.bucket.requests][-1] == "get"
+    tiers.bucket.fail = lambda _method, _key: False
+    await all_are_released(tiers, ledger)
+
+
+def without_checksums(tiers: Tiers) -> None:
+    """Make the indexes those of another implementation."""
+    for key, stored in tiers.bucket.objects.items():
+        if key.endswith("-index"):
+            index = replace(decode_index(stored.data), checksums=())
+            tiers.bucket.objects[key] = stored._replace(data=encode_index(index))
+
+
+async def test_a_copy_without_checksums_is_compared_with_the_bookies_before_it_is_the_only_one(
+    tiers: Tiers,
+) -> None:
+    ledger = await copied(tiers)
+    without_checksums(tiers)
+    damaged = ledger.line.ledgers[1]
+    attempts = [offload_of(span).attempt for span in ledger.line.ledgers[:3]]
+    key = f"{attempts[1]}-ledger-{damaged.ledger_id}"
+    last = len(tiers.bucket.objects[key].data) - 1
+    tiers.bucket.damage(key, last, b"?")
+    await asyncio.sleep(101)
+    ledger.trim_soon()
+    await until(lambda: ledger.offload_status.phase is OffloadPhase.ERROR)
+    assert "entry 9 of the copy is not that on the bookies" in ledger.offload_status.error
+    assert places(ledger)[:3] == [(True, True), (True, False), (True, True)]
+    present = [offload_of(span).attempt for span in ledger.line.ledgers[:3]]
+    assert [now == before for now, before in zip(present, attempts, strict=True)] == [
+        True,
+        False,
+        True,
+    ]
+    await all_are_released(tiers, ledger)
+
+
+async def streamed(tiers: Tiers, *, deleted: bool) -> ManagedLedger:
+    """Return the topic with a record as of Apache's streaming offload: its ledgers lie in objects of several."""
+    await tiers.fill(None)
+    Brokers.crash(tiers.factory)
+    record = tiers.stored()
+    for span in record.ledgers[:3]:
+        info = pb.ManagedLedgerInfo.LedgerInfo()
+        info.offloadContext.complete = True
+        info.offloadContext.bookkeeperDeleted = deleted
+        info.offloadContext.timestamp = 1
+        info.offloadContext.offloadSegment.add(uidMsb=1, uidLsb=2, complete=True, endEntryId=9)
+        span.extra = info.SerializePartialToString()
+    tiers.brokers.cluster.server.tree.put(paths.managed_ledger(NAME), record.encode(), -1, 0)
+    tiers.factory = tiers.broker()
+    return await tiers.open(AT_ONCE)
+
+
+async def test_a_ledger_in_a_streamed_object_is_copied_again_while_bookies_have_it(
+    tiers: Tiers,
+) -> None:
+    ledger = await streamed(tiers, deleted=False)
+    ledger.trim_soon()
+    await all_are_released(tiers, ledger)
+
+
+async def test_a_ledger_that_is_only_in_a_streamed_object_is_an_error_and_no_hole(
+    tiers: Tiers,
+) -> None:
+    ledger = await streamed(tiers, deleted=True)
+    ledger.trim_soon()
+    await tiers.settled(ledger)
+    named = f"ledger {ledger.line.ledgers[0].ledger_id}: only in objects of several ledgers"
+    with pytest.raises(UnreadableLedgerError, match=named) as unreadable:
+        await ledger.cursors["s"].read(10, 1 << 20)
+    assert unreadable.value.trouble is StoreTrouble.UNREADABLE
+    ledger.offload(LATEST)
+    await tiers.settled(ledger)
+    assert ledger.offload_status.phase is OffloadPhase.SUCCESS
+    kept = tiers.stored().ledgers
+    assert [offload_of(span).is_unreadable for span in kept] == [True] * 3 + [False] * (
+        len(kept) - 3
+    )
+    assert ledger.offloaded_bytes == sum(span.size for span in ledger.line.ledgers[3:-1])
+
+
+@pytest.mark.parametrize("step", range(40))
 async def test_a_broker_that_dies_at_any_request_loses_nothing_and_leaves_no_object_behind(
     tiers: Tiers, step: int
 ) -> None:
