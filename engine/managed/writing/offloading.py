@@ -205,6 +205,8 @@ class LedgerMover:
                 return None
             return Offload(attempt, bucket=policy.bucket)
 
+        await self._list.sweep()
+        self._list.check_deletions(policy.bucket)
         if not await self._noted(ledger_id, prepared):
             return
         name = ObjectName(attempt, ledger_id)

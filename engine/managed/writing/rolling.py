@@ -45,7 +45,8 @@ from engine.managed.stored.records import OWN_PREFIX, LogRecord
 from engine.managed.stored.removal import delete_objects, mark_deleted
 from engine.managed.writing.lifecycle import trimmable
 from engine.metadata.tree import VALUE_MAX
-from engine.offload.errors import OffloadError
+from engine.offload.bucket import Bucket
+from engine.offload.errors import ObjectStoreError, OffloadError
 from engine.offload.object_store import ObjectStores
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,9 @@ INDEX = "index"
 
 ROLLED_BYTES_MAX = VALUE_MAX * 3 // 4
 """Bytes of a topic's record from which on full ledgers are not followed by others: some 25,000 ledgers."""
+
+UNDELETED_MAX = 16
+"""Copies in one bucket that could not be deleted, from which on no further ones are written there."""
 
 SWEEP_AT_ONCE = 16
 """Ledgers deleted at the same time: deleting a thousand costs 60 round trips to the metadata store."""
@@ -83,6 +87,7 @@ class LedgerList:
 
     __slots__ = (
         "_clock",
+        "_delete_errors",
         "_doomed",
         "_doomed_objects",
         "_dropped",
@@ -127,6 +132,7 @@ class LedgerList:
         self._doomed = dict.fromkeys(record.doomed)  # not in the stored list; to be deleted
         self._dropped_objects: list[DoomedObjects] = []
         self._doomed_objects = dict.fromkeys(record.doomed_objects)
+        self._delete_errors: dict[Bucket, OffloadError] = {}
         self._objects = objects
         self._sweeping = asyncio.Lock()
         self._is_deleted = False
@@ -432,16 +438,35 @@ class LedgerList:
                 return
             self._doomed.pop(ledger_id, None)
 
+    def check_deletions(self, bucket: Bucket) -> None:
+        """Raise ObjectStoreError when UNDELETED_MAX copies remain in ``bucket`` after a ``sweep`` that failed there.
+
+        Each is named in the record, which attempts would fill that fail while nothing can be deleted.
+        """
+        count = sum(doomed.bucket == bucket for doomed in self._doomed_objects)
+        error = self._delete_errors.get(bucket)
+        if count >= UNDELETED_MAX and error is not None:
+            raise ObjectStoreError(
+                f"{count} copies that are not needed any more cannot be deleted from {bucket}: {error}",
+                error.trouble,
+            ) from error
+
     async def _sweep_objects(self) -> None:
+        """Delete objects, oldest first. Those of a bucket that failed are not tried again in this call."""
+        failed: dict[Bucket, OffloadError] = {}
         for doomed in list(self._doomed_objects):
+            if doomed.bucket in failed:
+                continue
             try:
                 await delete_objects(self._objects, doomed)
             except OffloadError as error:
                 log.warning(
                     "objects are not deleted yet ledger=%d error=%s", doomed.ledger_id, error
                 )
-                return
-            del self._doomed_objects[doomed]
+                failed[doomed.bucket] = error
+            else:
+                del self._doomed_objects[doomed]
+        self._delete_errors = failed
 
 
 def _abandon(writer: LedgerWriter, why: str) -> None:

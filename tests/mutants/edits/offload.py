@@ -147,4 +147,20 @@ EDITS = (
         ),
         "U1",
     ),
+    Edit(
+        "failed-attempts-fill-the-record",
+        "engine/managed/writing/offloading.py::LedgerMover._move",
+        "self._list.check_deletions(policy.bucket)",
+        "pass",
+        (f"{MOVING}::test_attempts_that_fail_and_cannot_be_deleted_do_not_fill_the_record",),
+        "U4",
+    ),
+    Edit(
+        "bucket-that-is-away-holds-up-others",
+        "engine/managed/writing/rolling.py::LedgerList._sweep_objects",
+        "failed[doomed.bucket] = error",
+        "return",
+        (f"{MOVING}::test_a_bucket_that_is_away_holds_up_no_deletions_in_another",),
+        "U4",
+    ),
 )

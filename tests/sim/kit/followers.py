@@ -22,6 +22,8 @@ class FollowedServer(MemoryServer):
         """Trees of the servers that are behind, by follower."""
         self.away = False
         """Set while no request reaches any server, and no answer a client."""
+        self.executing = -1
+        """Id of the session whose request is or was executed last."""
 
     @property
     def behind(self) -> bool:
@@ -48,6 +50,7 @@ class FollowedServer(MemoryServer):
                         self._tell(session, path)
 
     def _execute(self, session: _Session, op: str, path: str, args: tuple[Any, ...]) -> Any:
+        self.executing = session.id
         follower = session.id % FOLLOWERS
         before = self._behind.get(follower)
         if before is None or op in ("ping", "watch", "unwatch"):

@@ -1,5 +1,7 @@
 """Comparison of the copies that records name with the bucket, at each change of either (U1 to U4)."""
 
+from collections.abc import Callable
+
 from engine.base.ids import Position
 from engine.managed.errors import StoredRecordError
 from engine.managed.stored.object_references import NamedObjects
@@ -25,6 +27,9 @@ class Copies:
         self.wrong: list[str] = []
         self._topics = topics
         self._released: set[tuple[str, int]] = set()
+        self._completed: set[ObjectName] = set()
+        self.on_complete: Callable[[], None] = lambda: None
+        """Callback for each copy that is stored as complete, before the answer to its writer."""
         world.on_delete = self._deleted
         world.cluster.tree.taps.append(self._written)
 
@@ -35,6 +40,11 @@ class Copies:
         for span in LogRecord.decode(value).ledgers:
             offload = offload_of(span)
             key = topic, span.ledger_id
+            if offload.complete and offload.attempt is not None:
+                name = ObjectName(offload.attempt, span.ledger_id)
+                if name not in self._completed:
+                    self._completed.add(name)
+                    self.on_complete()
             if offload.deleted_from_bookies and key not in self._released:
                 self._released.add(key)
                 self.world.cluster.count("ledgers only in the bucket")

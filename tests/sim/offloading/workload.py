@@ -3,7 +3,9 @@ fail in every way, and processes look for objects that no record names."""
 
 import asyncio
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from engine.base.errors import WorldError
 from engine.ledger.client import LedgerClient
@@ -11,7 +13,7 @@ from engine.managed.errors import ManagedLedgerError
 from engine.managed.stored.object_references import named_objects
 from engine.managed.stored.offloads import offload_of
 from engine.managed.writing import offloading
-from engine.metadata.store import MetadataStore
+from engine.metadata.store import Found, MetadataStore, NoNodeError
 from engine.offload.bucket import S3, Bucket
 from engine.offload.errors import OffloadError
 from engine.offload.object_names import attributes_of
@@ -19,6 +21,7 @@ from engine.offload.offload_policy import OffloadPolicy
 from engine.offload.orphans import find_orphans, remove_orphans
 from engine.offload.tiered_storage import TieredStorage, TierLimits
 from tests.sim.kit.cluster import Machine
+from tests.sim.kit.followers import FOLLOWERS
 from tests.sim.kit.scenario import Run
 from tests.sim.managed.hosts import ManagedHost, Owner
 from tests.sim.managed.record import CURSORS
@@ -31,6 +34,11 @@ CLUSTER = "standalone"
 ORPHAN_AGE_S = 20.0
 """More than clocks differ and servers of the metadata store are behind."""
 MOVED_S = 60.0
+UNANSWERED = 0.05
+"""Share of the writes that make a copy complete whose writer loses the metadata service before the answer."""
+UNANSWERED_S = (3.0, 6.0)
+STALE = 0.5
+"""Share of the scans whose metadata server has been behind for a while."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +88,37 @@ class OffloadingHost(ManagedHost):
                 return
             self.busy["scan"] = f"since {self.cluster.loop.now:.3f}"
             try:
+                if self.rng.random() < STALE:
+                    await self.scans.fall_behind(self.rng.choice((0.3, 1.0, 3.0)))
                 await self.scans.remove(ORPHAN_AGE_S)
             except (OffloadError, WorldError, ManagedLedgerError):
                 self.cluster.count("scans failed")
             finally:
+                self.scans.catch_up()
                 self.busy.pop("scan", None)
+
+
+class ReadApart:
+    """A store of which several nodes are read one by one, so that they are as old as the server is behind: that also
+    holds for a request of ZooKeeper that reads several."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def get_all(
+        self, paths: Sequence[str], parent: str | None = None
+    ) -> tuple[list[Found], list[str]]:
+        assert parent is None
+        nodes: list[Found] = []
+        for path in paths:
+            try:
+                nodes.append(await self._store.get(path))
+            except NoNodeError:
+                nodes.append(None)
+        return nodes, []
 
 
 class Scans:
@@ -93,7 +127,18 @@ class Scans:
     def __init__(self, world: ObjectWorld, machine: Machine, store: MetadataStore) -> None:
         self._world = world
         self._machine = machine
-        self._store = store
+        self._store = ReadApart(store)
+        assert machine.store is not None
+        self._follower = machine.store.session_id % FOLLOWERS
+
+    async def fall_behind(self, duration_s: float) -> None:
+        """Let the metadata server of this process fall behind, for ``duration_s`` before the call returns."""
+        self._world.cluster.metadata.fall_behind(self._follower)
+        self._world.cluster.count("scans by a server that is behind")
+        await asyncio.sleep(duration_s)
+
+    def catch_up(self) -> None:
+        self._world.cluster.metadata.catch_up(self._follower)
 
     async def remove(self, age_s: float) -> None:
         """Remove the objects that no record names and that are older than ``age_s``."""
@@ -118,6 +163,21 @@ class OffloadingWorkload(ManagedWorkload):
         run.limits.append((offloading, "RETRY_MAX_S", 2.0))
         self.world = ObjectWorld(run.cluster, plan.troubles)
         self.copies = Copies(self.world, self.record, self.topics)
+        self.copies.on_complete = self._completed
+        self._rng = random.Random(f"{run.cluster.loop.seed}/unanswered")
+        self._cut: list[int] = []
+        """Sessions that were cut off."""
+
+    def _completed(self) -> None:
+        """Cut the writer of a complete copy off the metadata service by chance, before it has its answer."""
+        cluster, metadata = self.run.cluster, self.run.cluster.metadata
+        if not self.world.troubles or self._rng.random() >= UNANSWERED:
+            return
+        session_id = metadata.executing
+        metadata.partition(session_id)
+        self._cut.append(session_id)
+        cluster.count("complete copies without an answer")
+        self.world.later(self._rng.choice(UNANSWERED_S), lambda: metadata.heal(session_id))
 
     def _make(self, machine: Machine, client: LedgerClient) -> OffloadingHost:
         tiered = TieredStorage(
@@ -133,6 +193,8 @@ class OffloadingWorkload(ManagedWorkload):
     async def quiet(self) -> None:
         await self.hosts.quiet()
         self.world.heal()
+        for session_id in self._cut:
+            self.run.cluster.metadata.heal(session_id)
         await self.run.reach(
             "let late requests arrive",
             lambda: not self.world.waiting,

@@ -14,6 +14,7 @@ from engine.managed.settings import LedgerConfig
 from engine.managed.stats import OffloadPhase
 from engine.managed.stored.offloads import offload_of
 from engine.managed.stored.records import LogRecord
+from engine.managed.writing.rolling import UNDELETED_MAX
 from engine.metadata import paths
 from engine.offload.bucket import S3, Bucket
 from engine.offload.errors import DamagedObjectError, OffloadError, StoreTrouble
@@ -356,6 +357,45 @@ async def test_a_ledger_stays_on_bookies_while_the_store_cannot_say_that_it_has_
     assert [method for method, _key in tiers.bucket.requests][-1] == "get"
     tiers.bucket.fail = lambda _method, _key: False
     await all_are_released(tiers, ledger)
+
+
+async def test_attempts_that_fail_and_cannot_be_deleted_do_not_fill_the_record(
+    tiers: Tiers,
+) -> None:
+    tiers.bucket.fail = lambda method, _key: method in ("get_range", "delete")
+    ledger = await tiers.fill(ALL)
+    for _ in range(60):
+        await asyncio.sleep(4000)
+        ledger.trim_soon()
+        await tiers.settled(ledger)
+    assert len(tiers.stored().doomed_objects) == UNDELETED_MAX
+    assert len(tiers.bucket.objects) <= 2 * UNDELETED_MAX + 2
+    assert "16 copies that are not needed any more cannot be deleted" in ledger.offload_status.error
+    tiers.bucket.fail = lambda _method, _key: False
+    await asyncio.sleep(4000)
+    ledger.trim_soon()
+    await until(lambda: places(ledger)[:3] == [(True, False)] * 3)
+    await tiers.settled(ledger)
+    assert tiers.orphans() == set()
+    assert len(tiers.bucket.objects) == 2 * sum(moved for moved, _ in places(ledger))
+
+
+async def test_a_bucket_that_is_away_holds_up_no_deletions_in_another(tiers: Tiers) -> None:
+    ledger = await copied(tiers)
+    other = Bucket(S3, "colder", "eu", "http://s3")
+    tiers.bucket.fail = lambda _method, _key: True
+    ledger = await tiers.take_over(replace(ALL, bucket=other))
+    ledger.trim_soon()
+    await until(lambda: places(ledger)[3] == (True, False))
+    last = ledger.line.ledgers[3].ledger_id
+    assert len(tiers.stores.open(other).objects) == 2
+    ledger.cursors["s"].acknowledge_cumulative(Position(last, 4))
+    await publish(ledger, ENTRIES, 1)
+    await until(lambda: tiers.stores.open(other).objects == {})
+    assert len(tiers.bucket.objects) >= 6
+    tiers.bucket.fail = lambda _method, _key: False
+    await tiers.take_over(replace(ALL, bucket=other))
+    await until(lambda: tiers.bucket.objects == {})
 
 
 def without_checksums(tiers: Tiers) -> None:
