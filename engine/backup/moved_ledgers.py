@@ -64,7 +64,7 @@ async def check_moved(contents: Contents, stores: ObjectStores) -> int:
     if problems:
         raise RestoreError(
             f"{len(problems)} of {len(ledgers)} ledgers that are only in tiered storage cannot be read there: "
-            f"{'; '.join(problems[:NAMED])}. With --without-objects they are restored as they are"
+            f"{'; '.join(problems[:NAMED])}. magnetar restore --without-objects restores them as they are"
         )
     return len(ledgers)
 

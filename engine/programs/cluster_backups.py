@@ -115,15 +115,25 @@ def save(
     return _run(run)
 
 
-def check(folder: Path) -> BackupManifest:
-    """Check all of a backup and return its manifest. Raises BackupError."""
+def check(folder: Path, settings: BackupSettings | None = None) -> BackupManifest:
+    """Check all of a backup and return its manifest. Raises BackupError.
+
+    With ``settings`` the ledgers that are only in tiered storage must be there. Raises RestoreError then.
+    """
 
     async def run(lane: Lane) -> BackupManifest:
         contents = await Contents.open(SystemDisk(), lane, str(folder))
         await contents.check()
+        if settings is not None:
+            await check_moved(contents, _stores(settings))
         return contents.manifest
 
     return _run(run)
+
+
+def _stores(settings: BackupSettings) -> ConfiguredStores:
+    policy = settings.offload.policy
+    return ConfiguredStores(None if policy is None else policy.bucket)
 
 
 def restore(
@@ -139,8 +149,7 @@ def restore(
         contents = await Contents.open(SystemDisk(), lane, str(folder))
         await contents.check()
         if objects:
-            policy = settings.offload.policy
-            await check_moved(contents, ConfiguredStores(None if policy is None else policy.bucket))
+            await check_moved(contents, _stores(settings))
         async with _cluster(settings) as (store, ledgers):
             await Restorer(contents, store, ledgers, progress).restore()
         return contents.manifest

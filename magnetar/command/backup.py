@@ -1,5 +1,6 @@
 """``magnetar backup TARGET``: back an instance or a cluster up, or check a backup."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,37 @@ from magnetar.operate.backup import back_up
 )
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--verify", is_flag=True, help="Check the backup in TARGET instead; write nothing.")
+@click.option(
+    "--objects",
+    is_flag=True,
+    help="With --verify: also find the objects of ledgers that are only in tiered storage.",
+)
 @click.option("--without-database", is_flag=True, help="Leave the console's database out.")
 @data_dir_option
 @json_option
 def command(
-    target: Path, verify: bool, without_database: bool, data_dir: Path | None, as_json: bool
+    target: Path,
+    verify: bool,
+    objects: bool,
+    without_database: bool,
+    data_dir: Path | None,
+    as_json: bool,
 ) -> None:
+    if objects and not verify:
+        raise click.UsageError("--objects checks a backup: give --verify with it")
     with failures():
         if verify:
-            manifest = cluster_backups.check(target)
+            settings = cluster_backups.load(os.environ, Path.cwd()) if objects else None
+            manifest = cluster_backups.check(target, settings)
         else:
             manifest = back_up(place_of(data_dir), target, report, database=not without_database)
-    emit(document(manifest), as_json, lambda: text_of(manifest, target))
+    found = {"objects": sum(manifest.moved.values())} if objects else {}
+    note = (
+        "\n  each of the ledgers that are not in the backup was found in its bucket"
+        if objects
+        else ""
+    )
+    emit({**document(manifest), **found}, as_json, lambda: text_of(manifest, target) + note)
 
 
 def document(manifest: BackupManifest) -> dict[str, Any]:

@@ -1,18 +1,18 @@
 """Object stores by the library obstore, which comes with the extra ``offload``: S3, Google Cloud Storage, Azure.
 
-Credentials are those of the process's environment, as each provider's own tools take them: the variables ``AWS_…``,
-``GOOGLE_…``, ``AZURE_…``, or the role of the machine.
+Credentials are those of the process's environment, or the role of the machine: see ``providers``.
 """
 
 import asyncio
 import datetime
+import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.offload.bucket import ALIYUN, AZURE, FILES, GOOGLE, S3, Bucket, driver_of
+from engine.offload.bucket import FILES, S3, Bucket, driver_of
 from engine.offload.errors import (
     DamagedObjectError,
     MissingObjectError,
@@ -23,6 +23,7 @@ from engine.offload.errors import (
 from engine.offload.object_store import BucketObject, ObjectStore, StoredObject
 from engine.offload.stores.ending import EndablePieces, unbroken
 from engine.offload.stores.folder_store import FolderStore
+from engine.offload.stores.providers import NO_CREDENTIALS, credentials_text, provider_store
 
 PART_BYTES = 8 << 20
 """Bytes of one part of an upload, of which at most two are held. Smaller objects are put by one request."""
@@ -74,27 +75,12 @@ def _opened(bucket: Bucket) -> ObjectStore:
             "retry_timeout": datetime.timedelta(seconds=RETRY_S),
         },
     }
-    if bucket.endpoint:
-        options["endpoint"] = bucket.endpoint
+    provider = provider_store(bucket._replace(driver=driver_of(bucket.driver)), os.environ)
     try:
-        match driver_of(bucket.driver):
-            case driver if driver in (S3, ALIYUN):
-                if bucket.region:
-                    options["region"] = bucket.region
-                # A server under an own address has no names of buckets in its domain.
-                own = bool(bucket.endpoint) and driver == S3
-                store: Any = kinds.S3Store(
-                    bucket.name, virtual_hosted_style_request=not own, **options
-                )
-            case driver if driver == GOOGLE:
-                store = kinds.GCSStore(bucket.name, **options)
-            case driver if driver == AZURE:
-                store = kinds.AzureStore(bucket.name, **options)
-            case driver:
-                raise OffloadError(f"{driver}: no driver of that name")
+        store: Any = getattr(kinds, provider.kind)(bucket.name, **provider.arguments, **options)
     except (ValueError, OSError, obstore.exceptions.BaseError) as error:
-        raise OffloadError(f"{bucket}: {_short(error)}") from error
-    return ObstoreStore(obstore, store)
+        raise OffloadError(f"{bucket}: {_reason(error, bucket.driver)}") from error
+    return ObstoreStore(obstore, store, bucket.driver)
 
 
 class ObstoreStore:
@@ -102,9 +88,10 @@ class ObstoreStore:
 
     keeps_attributes = True
 
-    def __init__(self, library: Any, store: Any) -> None:
+    def __init__(self, library: Any, store: Any, driver: str = S3) -> None:
         self._obstore = library
         self._store = store
+        self._driver = driver
         self._uploads: dict[str, asyncio.Future[Any]] = {}
         """Uploads that have not ended, by key; some without a caller, who was cancelled."""
 
@@ -187,7 +174,8 @@ class ObstoreStore:
         except (self._obstore.exceptions.BaseError, OSError) as error:
             if "UnexpectedRange" in str(error):
                 raise DamagedObjectError(f"object {key}: {_short(error)}") from error
-            raise ObjectStoreError(f"object {key}: {_short(error)}", _trouble(error)) from error
+            reason = _reason(error, self._driver)
+            raise ObjectStoreError(f"object {key}: {reason}", _trouble(error)) from error
 
 
 async def _first_part(pieces: AsyncIterator[bytes]) -> tuple[list[bytes], bool]:
@@ -219,10 +207,19 @@ def _trouble(error: BaseException) -> StoreTrouble:
     ):
         return StoreTrouble.FORBIDDEN
     text = str(error)
+    if any(part in text for part in NO_CREDENTIALS):
+        return StoreTrouble.FORBIDDEN
     for trouble, parts in _TEXTS:
         if any(part in text for part in parts):
             return trouble
     return StoreTrouble.FAILED
+
+
+def _reason(error: BaseException, driver: str) -> str:
+    """Return why a request failed: what the process lacks, where the library only says where it looked for that."""
+    if any(part in str(error) for part in NO_CREDENTIALS):
+        return credentials_text(driver_of(driver))
+    return _short(error)
 
 
 def _short(error: BaseException) -> str:

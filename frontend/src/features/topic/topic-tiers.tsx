@@ -151,7 +151,7 @@ function Drawn({ tiers: { ledgers } }: { tiers: Tiers }) {
   );
 }
 
-function Policy({ tiers: { policy } }: { tiers: Tiers }) {
+function Policy({ tiers: { policy, sums } }: { tiers: Tiers }) {
   if (policy === null) return null;
   const { threshold_bytes: size, threshold_s: age, deletion_lag_s: lag } = policy;
   const rules = [
@@ -167,6 +167,9 @@ function Policy({ tiers: { policy } }: { tiers: Tiers }) {
         Moved ledgers {lag < 0 ? "stay on bookies" : `leave the bookies after ${duration(lag)}`}; what both
         have is read from {policy.bookies_first ? "bookies" : "tiered storage"}.
       </li>
+      {sums.some(({ tier }) => tier === "store") && (
+        <li>Backups do not contain what is in tiered storage alone: back up its bucket as well.</li>
+      )}
     </ul>
   );
 }
