@@ -32,6 +32,8 @@ RETRY_S = 10
 ANSWER_S = 30
 CONNECT_S = 5
 ERROR_CHARS = 300
+NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+"""Parts of errors when the bucket itself is missing: of S3, of Azure."""
 
 
 class ConfiguredStores:
@@ -91,7 +93,7 @@ class ObstoreStore:
     def __init__(self, library: Any, store: Any, driver: str = S3) -> None:
         self._obstore = library
         self._store = store
-        self._driver = driver
+        self.driver = driver
         self._uploads: dict[str, asyncio.Future[Any]] = {}
         """Uploads that have not ended, by key; some without a caller, who was cancelled."""
 
@@ -166,7 +168,7 @@ class ObstoreStore:
         try:
             yield
         except FileNotFoundError as error:
-            if "NoSuchBucket" in str(error):
+            if any(part in str(error) for part in NO_BUCKET):
                 raise ObjectStoreError(
                     f"object {key}: no such bucket", StoreTrouble.MISSING
                 ) from error
@@ -174,7 +176,7 @@ class ObstoreStore:
         except (self._obstore.exceptions.BaseError, OSError) as error:
             if "UnexpectedRange" in str(error):
                 raise DamagedObjectError(f"object {key}: {_short(error)}") from error
-            reason = _reason(error, self._driver)
+            reason = _reason(error, self.driver)
             raise ObjectStoreError(f"object {key}: {reason}", _trouble(error)) from error
 
 
