@@ -41,6 +41,9 @@ log = logging.getLogger(__name__)
 class ShadowList(LedgerList):
     """The stored record of a shadow topic, which lists no ledgers: those of ``line`` belong to the source."""
 
+    __slots__ = ()
+    owns_ledgers = False
+
     async def claim(self) -> None:
         """Write the record, so that every other owner is fenced."""
         async with self._lock:

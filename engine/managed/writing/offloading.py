@@ -100,6 +100,8 @@ class LedgerMover:
         policy, tiered = self._state.config.offload, self._shared.tiered
         if policy is None or tiered is None or self._state.ended or self.running:
             return
+        if not self._list.owns_ledgers:
+            return
         now_ms, ledgers = self._shared.clock.wall_ms(), self._state.line.ledgers
         if now_ms < self._not_before_ms:
             return
@@ -114,6 +116,8 @@ class LedgerMover:
         policy, tiered = self._state.config.offload, self._shared.tiered
         if policy is None or tiered is None:
             raise OffloadError("no tiered storage is configured for the topic")
+        if not self._list.owns_ledgers:
+            raise OffloadError("the ledgers of a shadow topic are its source's, which moves them")
         if self.running:
             raise OffloadRunningError("ledgers of the topic are being moved already")
         ledgers = ledgers_before(self._state.line.ledgers, before)

@@ -85,6 +85,9 @@ class LedgerList:
     the list as it was, and the change can be tried again.
     """
 
+    owns_ledgers = True
+    """False when the ledgers of ``line`` are another topic's."""
+
     __slots__ = (
         "_clock",
         "_delete_errors",

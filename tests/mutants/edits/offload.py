@@ -163,4 +163,14 @@ EDITS = (
         (f"{MOVING}::test_a_bucket_that_is_away_holds_up_no_deletions_in_another",),
         "U4",
     ),
+    Edit(
+        "shadow-topics-move-their-sources-ledgers",
+        "engine/managed/writing/offloading.py::LedgerMover.soon",
+        "if not self._list.owns_ledgers:",
+        "if False:",
+        (
+            "unit/managed/reading/test_shadow_ledger.py::test_the_ledgers_are_moved_by_the_source_alone",
+        ),
+        "U1",
+    ),
 )

@@ -1,16 +1,23 @@
 """A shadow topic's log has its source's entries at their positions, cursors of its own, and changes no ledger."""
 
+from dataclasses import replace
+
 import pytest
 
-from engine.base.ids import EARLIEST, Position
+from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.names import SHADOW_SOURCE
 from engine.managed.errors import ManagedLedgerFencedError, ShadowTopicError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.positions import LedgerSpan
 from engine.managed.shadow_ledger import ShadowLedger
+from engine.managed.stats import OffloadPhase
 from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
+from engine.offload.bucket import S3, Bucket
+from engine.offload.errors import OffloadError
+from engine.offload.offload_policy import OffloadPolicy
+from engine.offload.tiered_storage import TieredStorage
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import (
     LAZY,
@@ -23,6 +30,7 @@ from tests.support.managed_cluster import (
     publish,
     rolling,
 )
+from tests.support.stores.memory_objects import MemoryObjectStores
 from tests.support.waiting import until
 
 SHADOW = "public/default/persistent/shadow"
@@ -59,6 +67,20 @@ async def test_m19_the_entries_of_the_source_are_read_at_their_positions(brokers
     assert places == sink.positions
     assert shadow.last_confirmed == source.last_confirmed
     assert shadow.bytes_behind(EARLIEST) == source.bytes_behind(EARLIEST)
+
+
+async def test_the_ledgers_are_moved_by_the_source_alone(brokers: Brokers) -> None:
+    source = await source_of(brokers, 2)
+    await publish(source, 0, 5)
+    stores = MemoryObjectStores()
+    policy = OffloadPolicy(Bucket(S3, "cold"), threshold_bytes=0, deletion_lag_s=0.0)
+    factory = brokers.broker(tiered=TieredStorage(stores, {}))
+    shadow = await factory.open(SHADOW, replace(ONE, offload=policy), PROPERTIES)
+    shadow.trim_soon()
+    assert shadow.offload_status.phase is OffloadPhase.NOT_RUN
+    with pytest.raises(OffloadError, match="are its source's, which moves them"):
+        shadow.offload(LATEST)
+    assert stores.stores == {}
 
 
 async def test_new_entries_appear_when_the_source_states_them_and_in_new_ledgers(
