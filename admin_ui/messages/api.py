@@ -10,6 +10,7 @@ from admin_ui.messages import exporting, publishing, selectors, shapes
 from admin_ui.rights import CONSUME, PRODUCE
 from gateway.http.auth.access import acting_role
 from gateway.http.bodies import json_answer, object_body
+from gateway.services.browsing.latest_values import KEYS_MAX
 
 OCTETS = "application/octet-stream"
 ONE_PATH = (*TOPIC_PATH, Parameter("message", "ledger:entry or ledger:entry:index", place="path"))
@@ -24,6 +25,12 @@ BEGINNING = (
     Parameter("position", "begin at this message, ledger:entry or ledger:entry:index"),
     Parameter("subscription", "begin where this subscription stands"),
     Parameter("direction", enum=selectors.DIRECTIONS),
+)
+COMPACTED = Parameter(
+    "compacted",
+    "true: the latest value of each key, from the topic's compaction and what follows it; a page is of the messages"
+    " that it looked at, and later ones replace or remove its keys",
+    enum=selectors.BOOLEANS,
 )
 CONDITIONS = (
     Parameter("key", "exact"),
@@ -54,13 +61,17 @@ class MessagesView(_MessagesView, PreviewedView):
             (
                 *TOPIC_PATH,
                 *BEGINNING,
+                COMPACTED,
                 Parameter("after", "go on behind an earlier page: its after"),
                 Parameter(
-                    "limit", f"1 to {selectors.LIMIT_MAX}", int, default=selectors.LIMIT_DEFAULT
+                    "limit",
+                    f"1 to {selectors.LIMIT_MAX}; keys of a compacted page: to {KEYS_MAX}",
+                    int,
+                    default=selectors.LIMIT_DEFAULT,
                 ),
                 *CONDITIONS,
             ),
-            errors=(400, 405, 412),
+            errors=(400, 405, 409, 412),
         ),
         "post": Call(
             "publishMessages",
@@ -98,6 +109,7 @@ class MessagesExportView(_MessagesView):
                 *TOPIC_PATH,
                 Parameter("format", "default jsonl", enum=tuple(exporting.FORMATS)),
                 *BEGINNING,
+                COMPACTED,
                 Parameter(
                     "limit",
                     f"1 to {exporting.MESSAGES_MAX}",
@@ -106,7 +118,7 @@ class MessagesExportView(_MessagesView):
                 ),
                 *CONDITIONS,
             ),
-            errors=(400, 405, 412),
+            errors=(400, 405, 409, 412, 422),
             file=exporting.FORMATS["jsonl"],
         )
     }

@@ -9,13 +9,15 @@ import json
 import tempfile
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol, TypeVar
 
 from admin_ui.csv_text import csv_line
 from admin_ui.messages import selectors
 from admin_ui.params import Params, number
-from engine.base.errors import InvalidField, NotReady, Unsupported
+from engine.base.errors import InvalidField, NotReady, Unprocessable, Unsupported
 from engine.base.names import TopicName
+from gateway.services.browsing.filters import MessageFilter
+from gateway.services.browsing.latest_values import KEYS_MAX, LatestValues, latest_values
 from gateway.services.browsing.opening import BrowsedMessage
 from gateway.services.browsing.scan import MessageScan, scan
 from gateway.services.browsing.values import TopicValues
@@ -37,7 +39,8 @@ COLUMNS = (
     *("ordering_key", "properties", "schema_version", "value", "value_base64"),
 )
 Row = dict[str, Any]
-Run = Callable[[Work[MessageScan]], Awaitable[MessageScan]]
+P = TypeVar("P")
+_Counts = tuple[int, int, str]
 
 
 class ExportedFile(NamedTuple):
@@ -50,67 +53,134 @@ class ExportedFile(NamedTuple):
     stopped: str
 
 
+class ReadRunner(Protocol):
+    """Performs a read of the engine."""
+
+    def __call__(self, work: Work[P]) -> Awaitable[P]: ...
+
+
 class _Writer(Protocol):
     def write(self, rows: Sequence[Row]) -> None: ...
     def close(self) -> None: ...
 
 
 async def export(
-    run: Run, name: TopicName, params: Params, properties: Sequence[str] = ()
+    run: ReadRunner, name: TopicName, params: Params, properties: Sequence[str] = ()
 ) -> ExportedFile:
     """Return the file of a query. ``run`` performs a read of the engine; there is one for each page.
 
-    Raises InvalidField, Unsupported, NotFound, NotReady when a partition does not answer.
+    Raises InvalidField, Unsupported, NotFound, NotReady when a partition does not answer, and for the latest value of
+    each key Conflict and Unprocessable.
     """
     kind = params.get("format", "jsonl")
     if kind not in FORMATS:
         raise InvalidField("format", f"must be one of {', '.join(FORMATS)}")
     limit = number(params, "limit", MESSAGES_DEFAULT, 1, MESSAGES_MAX)
-    start, direction = selectors.start_of(params)
     wanted = selectors.filter_of(params, properties)
-    values = TopicValues(name)
     file = await asyncio.to_thread(tempfile.TemporaryFile)
     try:
         writer = await asyncio.to_thread(_writer, kind, file)
-        messages = scanned = 0
-        after, stopped = params.get("after", ""), "limit"
-        while messages < limit:
-
-            def read(
-                engine: Engine, after: str = after, most: int = min(PAGE, limit - messages)
-            ) -> Awaitable[MessageScan]:
-                return scan(
-                    engine,
-                    name,
-                    direction=direction,
-                    start=start,
-                    after=after,
-                    wanted=wanted,
-                    limit=most,
-                    values=values,
-                )
-
-            page = await run(read)
-            if page.missing:
-                missing = ", ".join(str(part) for part in page.missing)
-                raise NotReady(f"partitions {missing} do not answer: no file is made without them")
-            # In a thread: a page may hold megabytes of values.
-            await asyncio.to_thread(_write, writer, name, page, values)
-            messages, scanned = messages + len(page.messages), scanned + page.scanned
-            after = page.after
-            if page.stopped == "end":
-                stopped = "end"
-                break
-            if file.tell() > FILE_BYTES_MAX:
-                stopped = "bytes"
-                break
+        if selectors.is_compacted(params):
+            counts = await _write_latest(run, name, wanted, limit, writer)
+        else:
+            counts = await _write_scan(run, name, params, wanted, limit, writer, file)
         await asyncio.to_thread(writer.close)
         size = file.tell()
         file.seek(0)
     except BaseException:
         file.close()
         raise
-    return ExportedFile(file, size, messages, scanned, stopped)
+    return ExportedFile(file, size, *counts)
+
+
+async def _write_scan(
+    run: ReadRunner,
+    name: TopicName,
+    params: Params,
+    wanted: MessageFilter,
+    limit: int,
+    writer: _Writer,
+    file: IO[bytes],
+) -> _Counts:
+    """Write the messages of a scan; return how many they are, how many were looked at, and why it ended."""
+    start, direction = selectors.start_of(params)
+    values = TopicValues(name)
+    messages = scanned = 0
+    after, stopped = params.get("after", ""), "limit"
+    while messages < limit:
+
+        def read(
+            engine: Engine, after: str = after, most: int = min(PAGE, limit - messages)
+        ) -> Awaitable[MessageScan]:
+            return scan(
+                engine,
+                name,
+                direction=direction,
+                start=start,
+                after=after,
+                wanted=wanted,
+                limit=most,
+                values=values,
+            )
+
+        page = await run(read)
+        _check_whole(page.missing)
+        # In a thread: a page may hold megabytes of values.
+        await asyncio.to_thread(_write, writer, name, page.messages, values)
+        messages, scanned = messages + len(page.messages), scanned + page.scanned
+        after = page.after
+        if page.stopped == "end":
+            stopped = "end"
+            break
+        if file.tell() > FILE_BYTES_MAX:
+            stopped = "bytes"
+            break
+    return messages, scanned, stopped
+
+
+async def _write_latest(
+    run: ReadRunner, name: TopicName, wanted: MessageFilter, limit: int, writer: _Writer
+) -> _Counts:
+    """Write the latest value of each key of the whole topic. Raises Unprocessable beyond a bound: a part of the topic
+    does not have them."""
+    values = TopicValues(name)
+    latest: dict[tuple[int, str], BrowsedMessage] = {}
+    scanned = 0
+    after = ""
+    while True:
+
+        def read(engine: Engine, after: str = after) -> Awaitable[LatestValues]:
+            return latest_values(
+                engine, name, after=after, wanted=wanted, limit=KEYS_MAX, values=values
+            )
+
+        page = await run(read)
+        _check_whole(page.missing)
+        for key in page.removed:
+            latest.pop(key, None)
+        for partition, browsed in page.rows:
+            key = partition, (browsed.message and browsed.message.key) or ""
+            latest.pop(key, None)
+            latest[key] = browsed
+        scanned, after = scanned + page.fold.scanned, page.after
+        size = sum(len(own.message.value or b"") for own in latest.values() if own.message)
+        if len(latest) > limit or size > FILE_BYTES_MAX:
+            raise Unprocessable(
+                f"The topic has more than {limit:,} keys or {FILE_BYTES_MAX:,} bytes of latest values: "
+                "no file is made of a part of them. Raise the limit, name a key, or export all messages"
+            )
+        if page.stopped == "end":
+            break
+    rows = [(partition, browsed) for (partition, _), browsed in latest.items()]
+    for start in range(0, len(rows), PAGE):
+        await asyncio.to_thread(_write, writer, name, rows[start : start + PAGE], values)
+    return len(rows), scanned, "end"
+
+
+def _check_whole(missing: Sequence[int]) -> None:
+    if missing:
+        names = ", ".join(str(part) for part in missing)
+        raise NotReady(f"partitions {names} do not answer: no file is made without them")
 
 
 async def pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
@@ -120,8 +190,13 @@ async def pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
             yield piece
 
 
-def _write(writer: _Writer, name: TopicName, page: MessageScan, values: TopicValues) -> None:
-    writer.write([row_of(name, part, message, values) for part, message in page.messages])
+def _write(
+    writer: _Writer,
+    name: TopicName,
+    messages: Sequence[tuple[int, BrowsedMessage]],
+    values: TopicValues,
+) -> None:
+    writer.write([row_of(name, part, message, values) for part, message in messages])
 
 
 def row_of(topic: TopicName, part: int, browsed: BrowsedMessage, values: TopicValues) -> Row:

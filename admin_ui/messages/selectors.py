@@ -14,6 +14,7 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.texts import readable
 from gateway.services import catalog
 from gateway.services.browsing.filters import MessageFilter
+from gateway.services.browsing.latest_values import KEYS_MAX, latest_values
 from gateway.services.browsing.opening import BrowsedMessage, Kind, notes_of, open_entry
 from gateway.services.browsing.scan import Direction, Place, ScanStart, scan
 from gateway.services.browsing.values import TopicValues
@@ -23,6 +24,7 @@ from gateway.services.engine_link import Engine
 Body = dict[str, Any]
 STARTS = ("earliest", "latest")
 DIRECTIONS = ("forward", "backward")
+BOOLEANS = ("true", "false")
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 200
 ROW_CHARACTERS = 2_000
@@ -37,6 +39,8 @@ async def page(
     engine: Engine, name: TopicName, params: Params, properties: Sequence[str] = ()
 ) -> Body:
     """Return a page of messages. Raises InvalidField, Unsupported, NotFound."""
+    if is_compacted(params):
+        return await _latest_page(engine, name, params, properties)
     start, direction = start_of(params)
     values = TopicValues(name)
     result = await scan(
@@ -51,6 +55,7 @@ async def page(
     )
     return {
         "at": now_ms(),
+        "compacted": None,
         "direction": direction,
         "rows": [row_of(name, part, message, values) for part, message in result.messages],
         "scanned": result.scanned,
@@ -62,6 +67,63 @@ async def page(
         "missing": result.missing,
         "after": result.after,
     }
+
+
+async def _latest_page(
+    engine: Engine, name: TopicName, params: Params, properties: Sequence[str]
+) -> Body:
+    values = TopicValues(name)
+    result = await latest_values(
+        engine,
+        name,
+        after=params.get("after", ""),
+        wanted=filter_of(params, properties),
+        limit=number(params, "limit", LIMIT_DEFAULT, 1, KEYS_MAX),
+        values=values,
+    )
+    fold = result.fold
+    return {
+        "at": now_ms(),
+        "direction": "forward",
+        "rows": [row_of(name, part, message, values) for part, message in result.rows],
+        "scanned": fold.scanned,
+        "entries": result.entries,
+        "bytes": result.bytes,
+        "took_ms": result.took_ms,
+        "stopped": result.stopped,
+        "partitions": result.partitions,
+        "missing": result.missing,
+        "after": result.after,
+        "compacted": {
+            "keys": len(fold.latest),
+            "removed": [{"partition": part, "key": key} for part, key in result.removed],
+            "deleted": result.deleted,
+            "replaced": fold.replaced,
+            "without_key": fold.without_key,
+            "undecoded": fold.undecoded,
+            "other_keys": fold.other_keys,
+            "horizons": [
+                {
+                    "partition": part,
+                    "position": None if at is None else f"{at.ledger_id}:{at.entry_id}",
+                }
+                for part, at in result.horizons
+            ],
+        },
+    }
+
+
+def is_compacted(params: Params) -> bool:
+    """Return whether the latest value of each key is requested. Raises InvalidField, also for a place to begin at."""
+    given = params.get("compacted", "")
+    if given not in ("", *BOOLEANS):
+        raise InvalidField("compacted", f"must be one of {', '.join(BOOLEANS)}")
+    if given != "true":
+        return False
+    for field in ("start", "time", "position", "subscription", "direction"):
+        if params.get(field):
+            raise InvalidField(field, "the latest value of each key is that of the whole topic")
+    return True
 
 
 async def one(engine: Engine, name: TopicName, position: str) -> Body:

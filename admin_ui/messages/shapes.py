@@ -67,6 +67,34 @@ class MessageAnswer(s.Serializer[object]):
     value = ValueShape()
 
 
+class RemovedKey(s.Serializer[object]):
+    partition = s.IntegerField(help_text="-1: the topic has none")
+    key = s.CharField()
+
+
+class CompactionHorizon(s.Serializer[object]):
+    partition = s.IntegerField(help_text="-1: the topic has none")
+    position = s.CharField(allow_null=True, help_text="ledger:entry; null: it was not compacted")
+
+
+class CompactedShape(s.Serializer[object]):
+    keys = s.IntegerField(help_text="keys of this page: its rows and removed ones")
+    removed = RemovedKey(
+        many=True,
+        help_text="keys that are deleted, or whose latest value does not meet the conditions any more",
+    )
+    deleted = s.IntegerField(help_text="those of removed whose latest value is null or empty")
+    replaced = s.IntegerField(help_text="messages with a later one of the same key on this page")
+    without_key = s.IntegerField(help_text="messages without a key, which are not shown")
+    undecoded = s.IntegerField(
+        help_text="damaged entries, encrypted batches and chunks before the last one"
+    )
+    other_keys = s.IntegerField(help_text="messages with another key than the one looked for")
+    horizons = CompactionHorizon(
+        many=True, help_text="up to where the last compaction kept the latest values"
+    )
+
+
 class MessagesAnswer(s.Serializer[object]):
     at = s.IntegerField()
     direction = s.ChoiceField(("forward", "backward"))
@@ -81,6 +109,9 @@ class MessagesAnswer(s.Serializer[object]):
     partitions = s.IntegerField(help_text="0 of a plain topic")
     missing = s.ListField(child=s.IntegerField(), help_text="partitions that did not answer")
     after = s.CharField(help_text="the next page begins here, also when there is none yet")
+    compacted = CompactedShape(
+        allow_null=True, help_text="of the latest value of each key; null: all messages are shown"
+    )
 
 
 class GivenMessageShape(s.Serializer[object]):

@@ -86,6 +86,11 @@ class NextEntries(OnTopic):
 
 
 @dataclass(frozen=True, slots=True)
+class CompactedEntries(NextEntries):
+    """Selection of the entries of the compacted topic from the position ``start`` on, bounded as ``NextEntries``."""
+
+
+@dataclass(frozen=True, slots=True)
 class MessageIdByTime(OnTopic):
     """Time at or after which the message was published, epoch milliseconds."""
 
@@ -109,4 +114,10 @@ be earlier entries. No subscription and no cache is affected."""
 NEXT_ENTRIES = Operation("next_entries", NextEntries, JsonObject, CONSUME, reads=True)
 """Stored entries as those of LATEST_ENTRIES, oldest first: ``{"entries": [[ledger, entry, base64]], "more": bool,
 "next": [ledger, entry]}``. ``next``: where the entries behind them begin, also those that do not exist yet."""
+COMPACTED_ENTRIES = Operation(
+    "compacted_entries", CompactedEntries, JsonObject, CONSUME, reads=True
+)
+"""The answer of NEXT_ENTRIES for a reader of the compacted topic: up to the horizon the entries that the last
+compaction kept, then those of the topic. Also ``"ledger"``: id of the compacted ledger, -1 without one, and
+``"horizon"``: [ledger, entry] up to which it was compacted, or null."""
 MESSAGE_BY_ID = Operation("message_by_id", MessageById, JsonObject, CONSUME, reads=True)

@@ -3013,9 +3013,11 @@ export interface components {
          *     * `topic` - topic
          *     * `subscription` - subscription
          *     * `link` - link
+         *     * `broker` - broker
+         *     * `bookie` - bookie
          * @enum {string}
          */
-        AlertRuleKindEnum: "attention" | "totals" | "topic" | "subscription" | "link";
+        AlertRuleKindEnum: "attention" | "totals" | "topic" | "subscription" | "link" | "broker" | "bookie";
         /**
          * @description * `error` - error
          *     * `warning` - warning
@@ -3742,6 +3744,30 @@ export interface components {
             /** @description address of its brokers in its record here; empty: there is none */
             url: string;
         };
+        CompactedShape: {
+            /** @description keys of this page: its rows and removed ones */
+            keys: number;
+            /** @description keys that are deleted, or whose latest value does not meet the conditions any more */
+            removed: components["schemas"]["RemovedKey"][];
+            /** @description those of removed whose latest value is null or empty */
+            deleted: number;
+            /** @description messages with a later one of the same key on this page */
+            replaced: number;
+            /** @description messages without a key, which are not shown */
+            without_key: number;
+            /** @description damaged entries, encrypted batches and chunks before the last one */
+            undecoded: number;
+            /** @description messages with another key than the one looked for */
+            other_keys: number;
+            /** @description up to where the last compaction kept the latest values */
+            horizons: components["schemas"]["CompactionHorizon"][];
+        };
+        CompactionHorizon: {
+            /** @description -1: the topic has none */
+            partition: number;
+            /** @description ledger:entry; null: it was not compacted */
+            position: string | null;
+        };
         ComparedParameter: {
             name: string;
             values: unknown[];
@@ -3793,6 +3819,11 @@ export interface components {
              * @default
              */
             remote: string;
+            /**
+             * @description id of a broker or bookie, of rules about them; empty: each
+             * @default
+             */
+            part: string;
         };
         ConditionRequest: {
             kind: components["schemas"]["AlertRuleKindEnum"];
@@ -3828,6 +3859,11 @@ export interface components {
              * @default
              */
             remote: string;
+            /**
+             * @description id of a broker or bookie, of rules about them; empty: each
+             * @default
+             */
+            part: string;
         };
         ConditionsShape: {
             /** @description exact */
@@ -4306,6 +4342,15 @@ export interface components {
         DeadLetterTopic: {
             name: string;
             kind: components["schemas"]["DeadLetterTopicKindEnum"];
+            /**
+             * @description as in TopicRow, for backlog and rates
+             *
+             *     * `at_rest` - at_rest
+             *     * `live` - live
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
             /** @description that its oldest message names; null: unknown */
             origin: string | null;
             subscription: string | null;
@@ -4401,7 +4446,7 @@ export interface components {
         };
         DefinitionDifference: {
             kind: components["schemas"]["DefinitionDifferenceKindEnum"];
-            /** @description of a subscription that of its topic */
+            /** @description of a subscription that of its topic; of a function such as function://tenant/namespace/name */
             name: string;
             subscription: string;
             /** @description false: it would be created */
@@ -4413,9 +4458,12 @@ export interface components {
          *     * `namespace` - namespace
          *     * `topic` - topic
          *     * `subscription` - subscription
+         *     * `function` - function
+         *     * `source` - source
+         *     * `sink` - sink
          * @enum {string}
          */
-        DefinitionDifferenceKindEnum: "tenant" | "namespace" | "topic" | "subscription";
+        DefinitionDifferenceKindEnum: "tenant" | "namespace" | "topic" | "subscription" | "function" | "source" | "sink";
         DefinitionField: {
             /** @description such as policies.retention */
             field: string;
@@ -4912,11 +4960,13 @@ export interface components {
             /** @description built-in connector; empty: own code */
             connector: string;
             class_name: string;
-            /** @description running, partly running, starting or stopped */
+            /** @description running, partly running, starting, stopped, or not known while a worker is silent */
             state: string;
             instances: number;
             /** @description instances that answer */
             running: number;
+            /** @description instances of workers that do not answer: they may run */
+            unknown: number;
             /** @description instances that were stopped */
             stopped: number;
             workers: string[];
@@ -5849,6 +5899,8 @@ export interface components {
             missing: number[];
             /** @description the next page begins here, also when there is none yet */
             after: string;
+            /** @description of the latest value of each key; null: all messages are shown */
+            compacted: components["schemas"]["CompactedShape"] | null;
         };
         /**
          * @description * `forward` - forward
@@ -6834,6 +6886,11 @@ export interface components {
          * @enum {string}
          */
         RehearsalStoppedEnum: "asked" | "begin" | "bytes" | "time";
+        RemovedKey: {
+            /** @description -1: the topic has none */
+            partition: number;
+            key: string;
+        };
         RepairAnswer: {
             at: number;
             /** @description whether auto-recovery is on in the cluster */
@@ -15114,12 +15171,14 @@ export interface operations {
             query?: {
                 /** @description go on behind an earlier page: its after */
                 after?: string;
+                /** @description true: the latest value of each key, from the topic's compaction and what follows it; a page is of the messages that it looked at, and later ones replace or remove its keys */
+                compacted?: "false" | "true";
                 direction?: "backward" | "forward";
                 /** @description what is at the path */
                 equals?: string;
                 /** @description exact */
                 key?: string;
-                /** @description 1 to 200 */
+                /** @description 1 to 200; keys of a compacted page: to 1000 */
                 limit?: number;
                 /** @description a path that the value has, such as $.lines[0].price */
                 path?: string;
@@ -15177,6 +15236,14 @@ export interface operations {
                 };
             };
             405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -15491,6 +15558,8 @@ export interface operations {
     exportMessages: {
         parameters: {
             query?: {
+                /** @description true: the latest value of each key, from the topic's compaction and what follows it; a page is of the messages that it looked at, and later ones replace or remove its keys */
+                compacted?: "false" | "true";
                 direction?: "backward" | "forward";
                 /** @description what is at the path */
                 equals?: string;
@@ -15563,7 +15632,23 @@ export interface operations {
                     "application/json": components["schemas"]["Reason"];
                 };
             };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

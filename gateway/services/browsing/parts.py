@@ -97,28 +97,46 @@ async def merged(
     When no part answers, the first one's error is raised.
     """
     messages: list[tuple[int, M]] = []
-    stopped: Stopped
-    try:
-        async with asyncio.timeout(TIME_S):
-            if begin:
-                await begin()
-            stopped = await _merge(parts, sign, limit, weight, messages)
-    except TimeoutError:
-        stopped = "time"
+
+    def collect(partition: int, message: M) -> int:
+        messages.append((partition, message))
+        return weight(message)
+
+    stopped = await collected(parts, collect, sign=sign, limit=limit, begin=begin)
     failed = [part.error for part in parts if part.error is not None]
     if len(failed) == len(parts) and not messages:
         raise failed[0]
     return messages, stopped
 
 
+async def collected(
+    parts: Sequence[Part[M]],
+    collect: Callable[[int, M], int],
+    *,
+    sign: int,
+    limit: int,
+    begin: Callable[[], Awaitable[None]] | None = None,
+) -> Stopped:
+    """Give messages with their partitions to ``collect``, as ``merged`` has them, and return why it ended.
+
+    ``collect`` returns the weight of a message. What a part raised is its ``error``.
+    """
+    try:
+        async with asyncio.timeout(TIME_S):
+            if begin:
+                await begin()
+            return await _merge(parts, sign, limit, collect)
+    except TimeoutError:
+        return "time"
+
+
 async def _merge(
     parts: Sequence[Part[M]],
     sign: int,
     limit: int,
-    weight: Callable[[M], int],
-    messages: list[tuple[int, M]],
+    collect: Callable[[int, M], int],
 ) -> Stopped:
-    """Fill ``messages``; the caller owns it: after a timeout it has what was read until then."""
+    """Give messages to ``collect``: after a timeout the caller has what was read until then."""
     budget = BytesLeft(BYTES_MAX)
     page = budget.page(len(parts))
     await catalog.each(parts, lambda part: part.read(budget, page))
@@ -130,9 +148,7 @@ async def _merge(
             return "limit"
         _, index = heappop(heads)
         part = parts[index]
-        message = part.take()
-        messages.append((part.name.partition, message))
-        taken += weight(message)
+        taken += collect(part.name.partition, part.take())
         # The part's next message may belong before those of the others: it must be known before the next choice. When
         # no bytes are left, those that are known are shown, and the order over partitions ends there.
         if part.next_ms is None and part.more:

@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e.axe import violations
 from tests.support.instance import Instance
+from tests.support.waiting import until_blocking
 
 ADMIN = "/admin/v2/persistent/public/default"
 TOPIC = "browsed"
@@ -70,6 +71,55 @@ def test_messages_are_found_opened_and_shown_as_they_are_stored(
     for partition in range(2):
         stats = instance.rest("GET", f"{ADMIN}/{TOPIC}-partition-{partition}/stats")[1]
         assert stats["subscriptions"] == {}
+
+
+def test_the_latest_value_of_each_key_is_one_row_and_a_deleted_key_none(
+    instance: Instance, page: Page, axe_source: str
+) -> None:
+    page.add_init_script(axe_source)
+    quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    client = pulsar.Client(instance.url, logger=quiet)
+    try:
+        producer = client.create_producer("persistent://public/default/keyed")
+        for i in range(60):
+            producer.send(f"first {i}".encode(), partition_key=f"k{i}")
+        producer.send(b"second", partition_key="k7")
+        producer.send(b"", partition_key="k8")
+        page.goto("/c/standalone/t/public/default/keyed/messages")
+        page.get_by_label("Latest value per key").check(timeout=WAIT_MS)
+        page.get_by_role("button", name="Read", exact=True).click()
+        rows = page.get_by_role("table", name="Messages").locator("tbody tr")
+        status = page.get_by_role("status").last
+        expect(status).to_contain_text(
+            "59 keys shown, 1 deleted or not matching, of 62 messages looked at", timeout=WAIT_MS
+        )
+        expect(status).to_contain_text("It was not compacted")
+        expect(status).to_contain_text("These are the latest values.")
+        expect(rows.filter(has_text="k7")).to_contain_text("second")
+        expect(rows.filter(has_text="first 7")).to_have_count(0)
+        assert violations(page, "latest values", "main") == []
+        assert instance.rest("PUT", f"{ADMIN}/keyed/compaction")[0] == 204
+        until_blocking(
+            lambda: instance.rest("GET", f"{ADMIN}/keyed/compaction")[1]["status"] == "SUCCESS"
+        )
+        producer.send(b"third", partition_key="k7")
+        # The link is the view: it has the switch.
+        page.reload()
+        expect(page.get_by_label("Latest value per key")).to_be_checked(timeout=WAIT_MS)
+        expect(status).to_contain_text("It was compacted up to", timeout=WAIT_MS)
+        expect(status).to_contain_text("59 keys shown, 0 deleted or not matching, of 60 messages")
+        expect(rows.filter(has_text="k7")).to_contain_text("third")
+        with page.expect_download(timeout=WAIT_MS) as download:
+            page.get_by_role("button", name="Export").click()
+        lines = download.value.path().read_text().splitlines()
+        values = {row["key"]: row["value"] for row in map(json.loads, lines)}
+        assert values == {f"k{i}": f"first {i}" for i in range(60) if i != 8} | {"k7": "third"}
+        page.get_by_text("Conditions").click()
+        page.get_by_label("Key", exact=True).fill("k8")
+        page.get_by_role("button", name="Read", exact=True).click()
+        expect(page.get_by_text("No message matches so far")).to_be_visible(timeout=WAIT_MS)
+    finally:
+        client.close()
 
 
 def test_a_tail_shows_what_is_published_and_counts_the_rest(

@@ -36,6 +36,7 @@ FILES = {
         "tests/integration/spark/test_sink.py",
         "tests/integration/gateway/test_at_once.py",
         "tests/integration/gateway/test_audit_trail.py",
+        "tests/integration/gateway/test_latest_values.py",
         "tests/integration/command/test_cluster_commands.py",
         "tests/integration/test_gateway_rest.py",
         "tests/integration/test_healthy_attention.py",

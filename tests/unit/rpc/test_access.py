@@ -49,9 +49,9 @@ TABLE = {
         scan_objects split_bundle subscription_rows take_bundle topic_rows topics_at_rest topics_stats transfer_bundle
         unload_bundle abort_transaction coordinator_log_stats slow_transactions transaction_metadata
         all_functions
-        drain_worker function_metrics held_log held_metrics held_state held_stats held_status put_held_state
-        rebalance_workers restart_held store_metadata worker_assignments worker_cluster worker_drain worker_leader
-        worker_metrics
+        drain_worker function_metrics held_log held_metrics held_state held_stats held_status
+        put_held_state rebalance_workers restart_held store_metadata worker_assignments worker_cluster worker_drain
+        worker_leader worker_metrics
     """,
     "functions of namespace, sources of namespace, sinks of namespace": """
         create_function delete_function function_log function_metadata function_names function_state function_stats
@@ -77,6 +77,7 @@ TABLE = {
     "consume of topic": """
         backlog_size durable_subscriptions examine last_changes last_message_id latest_entries message_by_id
         message_holders message_id_by_time next_entries subscriptions traces
+        compacted_entries
     """,
     "consume of subscription": """
         acknowledge_messages analyze_backlog clear_backlog create_subscription delete_subscription

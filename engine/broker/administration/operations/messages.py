@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 from engine.admin.api.arguments import JsonObject, OnTopic
 from engine.admin.api.messages import (
+    COMPACTED_ENTRIES,
     EXAMINE,
     LAST_MESSAGE_ID,
     LATEST_ENTRIES,
@@ -13,6 +14,7 @@ from engine.admin.api.messages import (
     MESSAGE_ID_BY_TIME,
     NEXT_ENTRIES,
     PEEK,
+    CompactedEntries,
     Examine,
     LatestEntries,
     MessageById,
@@ -27,8 +29,10 @@ from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.broker.administration import reports
 from engine.broker.administration.operations.owned_topics import OwnedTopics
+from engine.broker.compaction.compacted_ledger import CompactedLedger
 from engine.broker.dispatch.facts import MARKER, TRANSACTION, facts_of, hidden_of
 from engine.broker.topics.topic import Topic
+from engine.ledger.errors import NoSuchLedgerError
 from engine.managed.errors import InvalidPositionError
 from engine.rpc.operation import Handlers, bind
 
@@ -51,6 +55,7 @@ class MessageOperations:
                 bind(EXAMINE, self.examine),
                 bind(LATEST_ENTRIES, self.latest_entries),
                 bind(NEXT_ENTRIES, self.next_entries),
+                bind(COMPACTED_ENTRIES, self.compacted_entries),
                 bind(MESSAGE_BY_ID, self.message_by_id),
                 bind(LAST_MESSAGE_ID, self.last_message_id),
                 bind(MESSAGE_ID_BY_TIME, self.message_id_by_time),
@@ -91,6 +96,24 @@ class MessageOperations:
         # What is published later than the entries is at or behind this position, in this ledger or a later one.
         following = list(start) if last is None else [last.ledger_id, last.entry_id + 1]
         return {"entries": rows, "more": more, "next": following}
+
+    async def compacted_entries(self, args: CompactedEntries) -> JsonObject:
+        topic = await self._topics.persistent(args.topic, "Reading compacted messages")
+        start = args.start.position
+        try:
+            # A compaction that cannot be read is none that the topic does not have.
+            await topic.compaction.ready()
+            ledger = await topic.compaction.ledger()
+            kept = None
+            if ledger is not None and start <= ledger.horizon:
+                kept = await _kept(ledger, args)
+        except MagnetarError as error:
+            kind = NotReady if error.retriable or isinstance(error, NoSuchLedgerError) else Failed
+            raise kind(f"What was compacted of {args.topic} cannot be read: {error}") from error
+        return (kept if kept is not None else await self.next_entries(args)) | {
+            "ledger": -1 if ledger is None else ledger.ledger_id,
+            "horizon": None if ledger is None else list(ledger.horizon),
+        }
 
     async def message_by_id(self, args: MessageById) -> JsonObject:
         topic = await self._topics.persistent(args.topic, "GetMessageById")
@@ -140,6 +163,19 @@ async def _bounded(
         kind = NotReady if error.retriable else Failed
         raise kind(f"Messages of {args.topic} cannot be read: {error}") from error
     return rows, False, last
+
+
+async def _kept(ledger: CompactedLedger, args: CompactedEntries) -> JsonObject:
+    """Return entries that a compaction kept. Raises LedgerError, CompactedFormatError."""
+    number = await ledger.find(args.start.position)
+    views, _, ahead = await ledger.read(number, args.start.position, args.messages, args.bytes_max)
+    rows = [
+        (*view.run.position(i), b64encode(view.run.entry(i)).decode())
+        for view in views
+        for i in view.indexes
+    ]
+    # Whether the topic has entries behind the horizon is what the next page says.
+    return {"entries": rows, "more": True, "next": list(ahead)}
 
 
 async def _message(topic: Topic, position: Position | None) -> JsonObject:

@@ -17,7 +17,7 @@ import { Table } from "../../ui/grid/table";
 import { DownloadIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
-import { type JsonNode, jsonTree, textOf } from "./json-tree";
+import { type JsonNode, jsonTree, textOf } from "./json/json-tree";
 import { MessageHolders } from "./message-holders";
 import { kindText } from "./words";
 

@@ -10,10 +10,19 @@ import { type Column, Table } from "../../ui/grid/table";
 import { firstLine, kindText } from "./words";
 
 /** Messages, each with the link to its page. */
-export function MessageTable({ messages, hasPartitions }: { messages: Message[]; hasPartitions: boolean }) {
+export function MessageTable({
+  messages,
+  hasPartitions,
+  maxHeight,
+}: {
+  messages: Message[];
+  hasPartitions: boolean;
+  maxHeight?: number | undefined;
+}) {
   return (
     <Table<Message>
       caption="Messages"
+      {...(maxHeight === undefined ? {} : { maxHeight })}
       rows={messages}
       rowKey={(message) => `${message.partition} ${message.id}`}
       columns={columnsOf(hasPartitions)}

@@ -1,10 +1,11 @@
-import { Button, NativeSelect, TextInput } from "@mantine/core";
+import { Button, Checkbox, NativeSelect, TextInput } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { asApiError } from "../../lib/errors";
 import { bytes, count, plural } from "../../lib/format";
 import { fromLocalInput, toLocalInput } from "../../lib/local-time";
+import { CommandLines } from "../../shared/commands/command-lines";
 import { useIsApache, useLacks } from "../../shared/lacking/lacking";
 import { looks } from "../../shared/messages/looks";
 import { useTopic, useTopicId } from "../../shared/topic/use-topic";
@@ -13,12 +14,16 @@ import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { ConditionFields, conditionsOf } from "./conditions";
 import { ExportForm } from "./export-form";
+import { latestRows, latestText } from "./latest";
 import { MessageTable } from "./message-table";
-import { type MessagesPage, messagesQuery } from "./queries";
+import { type MessagesPage, messagesQuery, searchCommand } from "./queries";
 import { BEGINNINGS, type Beginning, beginningOf, isFiltered, type MessagesSearch } from "./search";
 import { stoppedText } from "./words";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/messages");
+
+/** Height of the table of keys, px: beyond it only the rows in view are in the document. */
+const KEYS_HEIGHT = 640;
 
 /** Stored messages of the topic, from any place on. Reading moves no subscription. */
 export function MessagesTab() {
@@ -33,7 +38,8 @@ export function MessagesTab() {
     );
   const pages = list.data?.pages ?? [];
   const last = pages.at(-1);
-  const messages = pages.flatMap(({ rows }) => rows);
+  const isLatest = search.compacted !== undefined;
+  const messages = isLatest ? latestRows(pages) : pages.flatMap(({ rows }) => rows);
   const missing = last?.missing ?? [];
   return (
     <>
@@ -45,7 +51,8 @@ export function MessagesTab() {
           onRetry={
             asApiError(list.error).status === 403
               ? undefined
-              : () => (last ? list.fetchNextPage() : list.refetch())
+              : // A compaction between two pages refuses the next: it begins again.
+                () => (last && asApiError(list.error).status !== 409 ? list.fetchNextPage() : list.refetch())
           }
         />
       )}
@@ -59,20 +66,28 @@ export function MessagesTab() {
       )}
       {list.isPending && <Loading label="Reading messages" rows={8} />}
       {last && (
-        <Panel title="Messages" note={last.direction === "backward" ? "newest first" : "oldest first"} flush>
+        <Panel
+          title={isLatest ? "Latest value per key" : "Messages"}
+          note={last.direction === "backward" ? "newest first" : "oldest first"}
+          flush
+        >
           {messages.length > 0 ? (
-            <MessageTable messages={messages} hasPartitions={last.partitions > 0} />
+            <MessageTable
+              messages={messages}
+              hasPartitions={last.partitions > 0}
+              maxHeight={isLatest ? KEYS_HEIGHT : undefined}
+            />
           ) : (
             <Empty title={isFiltered(search) ? "No message matches so far" : "No message here"} />
           )}
           <div style={looks.foot}>
-            <p role="status">{scannedText(pages)}</p>
+            <p role="status">{isLatest ? latestText(pages) : scannedText(pages)}</p>
             <Button variant="default" loading={list.isFetching} onClick={() => list.fetchNextPage()}>
               {last.stopped === "end"
                 ? last.direction === "forward"
                   ? "Look for newer ones"
                   : "Look again"
-                : isFiltered(search) || last.stopped !== "limit"
+                : isLatest || isFiltered(search) || last.stopped !== "limit"
                   ? "Go on"
                   : "More"}
             </Button>
@@ -137,6 +152,7 @@ function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () =
   const isApache = useIsApache();
   const navigate = useNavigate({ from: "/c/$cluster/t/$tenant/$namespace/$topic/messages" });
   const [beginning, setBeginning] = useState<Beginning>(beginningOf(search));
+  const [isLatest, setIsLatest] = useState(search.compacted !== undefined);
   const subscriptions = topic?.subscriptions.map(({ name }) => name) ?? [];
 
   function submit(event: FormEvent<HTMLFormElement>) {
@@ -144,12 +160,14 @@ function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () =
     const form = new FormData(event.currentTarget);
     const field = (name: string) => String(form.get(name) ?? "").trim() || undefined;
     const at = fromLocalInput(field("time") ?? "");
+    const from = isLatest ? "latest" : beginning;
     const next: MessagesSearch = {
-      start: beginning === "earliest" ? "earliest" : undefined,
-      time: beginning === "time" && at !== null ? String(at) : undefined,
-      position: beginning === "position" ? field("position") : undefined,
-      subscription: beginning === "subscription" ? field("subscription") : undefined,
+      start: from === "earliest" ? "earliest" : undefined,
+      time: from === "time" && at !== null ? String(at) : undefined,
+      position: from === "position" ? field("position") : undefined,
+      subscription: from === "subscription" ? field("subscription") : undefined,
       direction: field("direction") === "backward" ? "backward" : undefined,
+      compacted: isLatest ? "true" : undefined,
       ...conditionsOf(form),
     };
     if (JSON.stringify(next) === JSON.stringify(search)) onAgain();
@@ -173,55 +191,65 @@ function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () =
       }
     >
       <form style={looks.form} onSubmit={submit}>
-        <div style={looks.fields}>
-          <NativeSelect
-            label="Begin at"
-            data={[...BEGINNINGS]}
-            value={beginning}
-            onChange={(event) => setBeginning(event.currentTarget.value as Beginning)}
+        {!isApache && (
+          <Checkbox
+            label="Latest value per key"
+            description="The topic as its compaction leaves it, then what was published since: one row for each key, none for a key whose last value is null or empty."
+            checked={isLatest}
+            onChange={(event) => setIsLatest(event.currentTarget.checked)}
           />
-          {beginning === "time" && (
-            <TextInput
-              label="Published at or after"
-              name="time"
-              type="datetime-local"
-              step={1}
-              required
-              defaultValue={toLocalInput(search.time ? Number(search.time) : Date.now() - 3_600_000)}
-            />
-          )}
-          {beginning === "position" && (
-            <TextInput
-              label="Position, such as 12:345"
-              name="position"
-              required
-              pattern="\d+:\d+(:\d+)?"
-              defaultValue={search.position ?? ""}
-            />
-          )}
-          {beginning === "subscription" && (
+        )}
+        {!isLatest && (
+          <div style={looks.fields}>
             <NativeSelect
-              label="Subscription"
-              name="subscription"
-              required
-              data={
-                search.subscription ? [...new Set([search.subscription, ...subscriptions])] : subscriptions
-              }
-              defaultValue={search.subscription}
+              label="Begin at"
+              data={[...BEGINNINGS]}
+              value={beginning}
+              onChange={(event) => setBeginning(event.currentTarget.value as Beginning)}
             />
-          )}
-          {["time", "position"].includes(beginning) && (
-            <NativeSelect
-              label="Direction"
-              name="direction"
-              data={[
-                { value: "forward", label: "to newer ones" },
-                { value: "backward", label: "to older ones" },
-              ]}
-              defaultValue={search.direction ?? "forward"}
-            />
-          )}
-        </div>
+            {beginning === "time" && (
+              <TextInput
+                label="Published at or after"
+                name="time"
+                type="datetime-local"
+                step={1}
+                required
+                defaultValue={toLocalInput(search.time ? Number(search.time) : Date.now() - 3_600_000)}
+              />
+            )}
+            {beginning === "position" && (
+              <TextInput
+                label="Position, such as 12:345"
+                name="position"
+                required
+                pattern="\d+:\d+(:\d+)?"
+                defaultValue={search.position ?? ""}
+              />
+            )}
+            {beginning === "subscription" && (
+              <NativeSelect
+                label="Subscription"
+                name="subscription"
+                required
+                data={
+                  search.subscription ? [...new Set([search.subscription, ...subscriptions])] : subscriptions
+                }
+                defaultValue={search.subscription}
+              />
+            )}
+            {["time", "position"].includes(beginning) && (
+              <NativeSelect
+                label="Direction"
+                name="direction"
+                data={[
+                  { value: "forward", label: "to newer ones" },
+                  { value: "backward", label: "to older ones" },
+                ]}
+                defaultValue={search.direction ?? "forward"}
+              />
+            )}
+          </div>
+        )}
         <details open={isFiltered(search)}>
           <summary style={looks.summary}>Conditions</summary>
           <ConditionFields search={search} />
@@ -229,6 +257,7 @@ function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () =
         <div>
           <Button type="submit">Read</Button>
         </div>
+        <CommandLines of={searchCommand(id, search)} />
       </form>
     </Panel>
   );

@@ -36,6 +36,8 @@ export const messagesSearch = z.object({
   position: searchText,
   subscription: searchText,
   direction: z.catch(z.optional(z.enum(["forward", "backward"])), undefined),
+  /** The latest value of each key, in place of all messages. */
+  compacted: z.catch(z.optional(z.enum(["true"])), undefined),
   ...conditions,
 });
 export type MessagesSearch = z.infer<typeof messagesSearch>;

@@ -172,6 +172,28 @@ EDITS = (
         holds="J12",
     ),
     Edit(
+        "a-page-of-latest-values-misses-a-compaction",
+        "gateway/services/browsing/latest_values.py::_KeyedPart.page",
+        "start.position <= tuple(horizon or ())",
+        "start.position <= ()",
+        (
+            "unit/gateway/services/browsing/test_latest_values.py::"
+            "test_a_compaction_between_two_pages_refuses_the_second",
+        ),
+        holds="J13",
+    ),
+    Edit(
+        "a-deleted-key-keeps-its-row",
+        "gateway/services/browsing/latest_values.py::is_empty",
+        "and not browsed.message.value",
+        "and browsed.message.value == ()",
+        (
+            "unit/gateway/services/browsing/test_latest_values.py::"
+            "test_a_key_whose_last_value_is_null_or_empty_is_removed",
+        ),
+        holds="J13",
+    ),
+    Edit(
         "a-queued-run-hides-that-no-worker-runs",
         "gateway/jobs/services.py::enqueue",
         "queued.update(stage=reason + remedy)",

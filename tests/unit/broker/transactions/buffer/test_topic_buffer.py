@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from engine.admin.api.messages import LatestEntries, MessageById, NextEntries
+from engine.admin.api.messages import CompactedEntries, LatestEntries, MessageById, NextEntries
 from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.broker.administration.operations.messages import MessageOperations
@@ -312,6 +312,8 @@ async def test_messages_that_are_shown_are_committed_and_others_say_that_they_ar
     assert [row[1] for row in latest["entries"]] == [2, 1]
     assert [row[1] for row in following["entries"]] == [1, 2]
     assert following["next"] == [ledger_id, 3]
+    compacted = await operations.compacted_entries(CompactedEntries(NAME, 10, 1 << 20))
+    assert compacted == following | {"ledger": -1, "horizon": None}
     shown = [
         (await operations.message_by_id(MessageById(NAME, ledger_id, i)))["headers"]
         for i in range(4)
