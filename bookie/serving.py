@@ -202,6 +202,18 @@ class Serving:
                 "Free bytes of the ledger directories' disks",
                 lambda: self.disks.space[0],
             ),
+            "bookie_ledger_dir_used_bytes": (
+                "Used bytes of the ledger directories' disks",
+                lambda: self.disks.space[1] - self.disks.space[0],
+            ),
+            "bookie_disk_usage_ratio": (
+                "Used share of its fullest disk, 0 to 1",
+                lambda: self.disks.usage,
+            ),
+            "bookie_stored_bytes": (
+                "Bytes kept of ledgers that were not deleted, those in the write cache too",
+                lambda: storage.entries.live_bytes + storage.ledgers.cache.size,
+            ),
             "bookie_ledger_dirs_failed": (
                 "Ledger directories taken out because their disks failed",
                 lambda: len(logs.failed),

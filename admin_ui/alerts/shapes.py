@@ -45,6 +45,12 @@ class Condition(s.Serializer[object]):
         max_length=255,
         help_text="another cluster, of rules about links",
     )
+    part = s.CharField(
+        default="",
+        allow_blank=True,
+        max_length=255,
+        help_text="id of a broker or bookie, of rules about them; empty: each",
+    )
 
 
 class RuleBody(s.Serializer[object]):

@@ -1,11 +1,12 @@
-"""Evaluation of conditions over what the collector knows: the board of attention, the index of topics, and the links.
+"""Evaluation of conditions over what the collector knows: the board of attention, the index of topics, the links, and
+the lines of brokers and bookies.
 
 Work of a rule is proportional to the number of objects that meet it, not to that of all: the index keeps topics in the
 order of a figure, so that those beyond a threshold are the first. Pure.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
@@ -17,7 +18,7 @@ from gateway.services.attention.findings import Figures, Findings
 from gateway.services.attention.lag_items import topic_path
 from gateway.services.attention.part_items import Instance, Item
 from gateway.services.geo.link_figures import LinkFigures
-from gateway.services.index.rows import LIVE
+from gateway.services.index.rows import KNOWN, LIVE
 from gateway.services.index.selection import Chosen
 from gateway.services.index.topic_index import TopicIndex
 
@@ -357,6 +358,65 @@ def _link_value(name: str, link: LinkFigures, scale: int, now: int) -> float | N
     return value / scale
 
 
+def _parts(rule: Definition, seen: Observed) -> Outcome:
+    """Evaluate a figure of each broker or bookie."""
+    is_broker = rule.kind is RuleKind.BROKER
+    rows = seen.instance.brokers if is_broker else seen.instance.bookies
+    chosen = [row for row in rows if rule.part in ("", row["id"])]
+    values = {row["id"]: part_value(rule.figure, row, seen.now) for row in chosen}
+    page = f"/c/{quote(seen.cluster, safe='')}/{'brokers' if is_broker else 'bookies'}"
+    matches = [
+        Match(
+            part,
+            f"{rule.kind.value.capitalize()} {part}",
+            _is(rule, value),
+            value,
+            seen.now,
+            link=page,
+        )
+        for part, value in values.items()
+        if value is not None and rule.meets(value)
+    ]
+
+    def holds(part: str) -> bool | None:
+        if part not in values:
+            return False if seen.current else None
+        value = values[part]
+        return None if value is None else rule.meets(value)
+
+    unknown = [part for part, value in values.items() if value is None]
+    problem = f"the figure of {rule.kind} {', '.join(unknown)} is not known now"
+    if rule.part and rule.part not in values:
+        problem, unknown = f"there is no {rule.kind} {rule.part}", [rule.part]
+    elif not chosen:
+        problem, unknown = f"no {rule.kind} is known", [""]
+    return Outcome(
+        matches[:OBJECTS_MAX],
+        max(len(matches) - OBJECTS_MAX, 0),
+        holds,
+        problem if unknown else "",
+    )
+
+
+def part_value(figure: str, row: Mapping[str, Any], now: int) -> float | None:
+    """Return a figure of a broker's or bookie's line; None: it is not known now."""
+    is_live = row["known"] == KNOWN[LIVE]
+    if figure == "report_age":
+        # Of one that never reported it is the time since it was found not to answer.
+        last = row["at"] or row["since"]
+        return 0.0 if is_live else max(now - last, 0) / 1_000 if last else None
+    if not is_live:
+        return None
+    if figure == "read_only":
+        return {"writable": 0.0, "read-only": 1.0}.get(row["state"])
+    if figure == "used_bytes":
+        return float(row["total_bytes"] - row["free_bytes"])
+    value = row[figure]
+    if value is None:
+        return None
+    return float(value) * 100 if figure == "usage" else float(value)
+
+
 def _is(rule: Definition, value: float) -> str:
     figure = FIGURES[rule.kind][rule.figure]
     order = "above" if rule.above else "below"
@@ -369,4 +429,6 @@ _BY_KIND: Mapping[RuleKind, Callable[[Definition, Observed], Outcome]] = {
     RuleKind.TOPIC: _topics,
     RuleKind.SUBSCRIPTION: _subscriptions,
     RuleKind.LINK: _links,
+    RuleKind.BROKER: _parts,
+    RuleKind.BOOKIE: _parts,
 }

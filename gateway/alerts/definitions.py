@@ -31,12 +31,21 @@ class RuleKind(StrEnum):
     """A figure of each subscription of its scope."""
     LINK = "link"
     """A figure of each link to another cluster."""
+    BROKER = "broker"
+    """A figure of each broker."""
+    BOOKIE = "bookie"
+    """A figure of each bookie."""
+
+
+OF_PARTS = (RuleKind.LINK, RuleKind.BROKER, RuleKind.BOOKIE)
+"""Kinds of rules that have no scope: their objects are of the cluster, and their figures of topics of all tenants."""
 
 
 class Figure(NamedTuple):
     """A number that a rule may compare.
 
-    ``unit``: behind the number in texts. ``scale``: of what the index has, by which the figure is divided.
+    ``unit``: behind the number in texts. ``scale``: of what the index has, by which the figure is divided; of brokers
+    and bookies what the history has.
     """
 
     label: str
@@ -76,6 +85,23 @@ FIGURES: Mapping[RuleKind, Mapping[str, Figure]] = {
         "received_messages": Figure("messages received", *_RATE),
         "received_bytes": Figure("bytes received", *_BYTE_RATE),
         "stopped": Figure("topics that are not sent"),
+    },
+    RuleKind.BROKER: {
+        "report_age": Figure("time since the last report", "s"),
+        "topics": Figure("topics"),
+        "msg_rate_in": Figure("messages in", *_RATE),
+        "msg_rate_out": Figure("messages out", *_RATE),
+        "bytes_rate_in": Figure("bytes in", *_BYTE_RATE),
+        "bytes_rate_out": Figure("bytes out", *_BYTE_RATE),
+    },
+    RuleKind.BOOKIE: {
+        "report_age": Figure("time since the last report", "s"),
+        "usage": Figure("used of its fullest disk", "%", 10),
+        "used_bytes": Figure("used on its disks", "B", 1_000, True),
+        "free_bytes": Figure("free on its disks", "B", 1, True),
+        "stored_bytes": Figure("stored of ledgers", "B", 1, True),
+        "ledgers": Figure("ledgers"),
+        "read_only": Figure("read-only (1: it is, 0: it is not)"),
     },
 }
 """Figures by the kind of the rule: those that the console shows."""
@@ -122,7 +148,8 @@ CLUSTER_SCOPE = RuleScope()
 @dataclass(frozen=True, slots=True)
 class Definition:
     """The condition of a rule. ``causes``: of items that need attention, empty: all of ``severity`` or above.
-    ``above``: a figure larger than the threshold meets it, else a smaller one."""
+    ``above``: a figure larger than the threshold meets it, else a smaller one. ``part``: id of a broker or bookie;
+    empty: each of them."""
 
     kind: RuleKind
     scope: RuleScope = CLUSTER_SCOPE
@@ -133,6 +160,7 @@ class Definition:
     above: bool = True
     threshold: float = 0.0
     remote: str = ""
+    part: str = ""
 
     @classmethod
     def checked(cls, given: Mapping[str, Any], tenant: str) -> "Definition":
@@ -151,6 +179,7 @@ class Definition:
             given.get("op", "above") != "below",
             float(given.get("threshold") or 0),
             given.get("remote") or "",
+            given.get("part") or "",
         )
         definition._check(tenant)
         return definition
@@ -158,8 +187,12 @@ class Definition:
     def _check(self, tenant: str) -> None:
         if tenant and self.scope.tenant != tenant:
             raise InvalidField("scope", f"must be in tenant {tenant}, whose rule it is")
-        if self.kind is RuleKind.LINK and self.scope.text:
-            raise InvalidField("scope", "must be empty: a link has messages of several topics")
+        if self.kind in OF_PARTS and self.scope.text:
+            raise InvalidField(
+                "scope", f"must be empty: a {self.kind} has messages of several topics"
+            )
+        if self.part and self.kind not in (RuleKind.BROKER, RuleKind.BOOKIE):
+            raise InvalidField("part", "only rules about brokers and bookies name one")
         if self.kind is not RuleKind.LINK and self.remote:
             raise InvalidField("remote", "only rules about links name a cluster")
         of_subscriptions = self.kind in (RuleKind.SUBSCRIPTION, RuleKind.ATTENTION)
@@ -192,6 +225,7 @@ class Definition:
             "op": "above" if self.above else "below",
             "threshold": self.threshold,
             "remote": self.remote,
+            "part": self.part,
         }
 
     def meets(self, value: float) -> bool:
@@ -214,6 +248,8 @@ class Definition:
             RuleKind.TOPIC: "a topic",
             RuleKind.SUBSCRIPTION: "a subscription",
             RuleKind.LINK: f"link{of}" if of else "a link",
+            RuleKind.BROKER: f"broker {self.part}" if self.part else "a broker",
+            RuleKind.BOOKIE: f"bookie {self.part}" if self.part else "a bookie",
         }[self.kind]
         order = "above" if self.above else "below"
         figure = FIGURES[self.kind][self.figure]

@@ -38,6 +38,22 @@ OF_LINKS = {
     "received_bytes": "pulsar_replication_throughput_in",
     "stopped": "pulsar_replication_disconnected_count",
 }
+OF_BROKERS = {
+    "topics": "pulsar_broker_topics_count",
+    "msg_rate_in": "pulsar_broker_rate_in",
+    "msg_rate_out": "pulsar_broker_rate_out",
+    "bytes_rate_in": "pulsar_broker_throughput_in",
+    "bytes_rate_out": "pulsar_broker_throughput_out",
+}
+OF_BOOKIES = {
+    "usage": "bookie_disk_usage_ratio",
+    "used_bytes": "bookie_ledger_dir_used_bytes",
+    "free_bytes": "bookie_ledger_dir_free_bytes",
+    "stored_bytes": "bookie_stored_bytes",
+    "ledgers": "bookie_ledgers_count",
+    "read_only": "bookie_read_only",
+}
+"""Metrics of bookies, which have no label of their cluster: a rule file is of one Prometheus that reads one cluster."""
 GROUP = "magnetar-alerts"
 
 
@@ -53,7 +69,12 @@ def expression(rule: Definition, cluster: str) -> str:
 
 def series(rule: Definition, cluster: str) -> str:
     """Return the expression of the figure that a rule compares. Raises NoMetricError."""
-    labels = [("cluster", "=", cluster)]
+    if rule.part:
+        raise NoMetricError(
+            f"Prometheus knows a {rule.kind} by its address and not as {rule.part}: "
+            f"make a rule about each {rule.kind}"
+        )
+    labels = [] if rule.kind is RuleKind.BOOKIE else [("cluster", "=", cluster)]
     scope = rule.scope
     if scope.topic:
         # A partitioned topic is the sum of its partitions.
@@ -69,7 +90,9 @@ def series(rule: Definition, cluster: str) -> str:
         labels.append(("remote_cluster", "=", rule.remote))
     chosen = ",".join(f"{name}{test}{json.dumps(value)}" for name, test, value in labels)
     how = "max" if rule.figure == "oldest_age" else "sum"
-    inner = f"{metric}{{{chosen}}}"
+    inner = f"{metric}{{{chosen}}}" if chosen else metric
+    if (rule.kind, rule.figure) == (RuleKind.BOOKIE, "usage"):
+        inner = f"100 * {inner}"
     if "topic" in by:
         # The partition first, in a label of its own: Prometheus refuses two series with the same labels.
         inner = f'label_replace({inner}, "partition", "$1", "topic", ".*-partition-([0-9]+)")'
@@ -90,6 +113,11 @@ def _metric(rule: Definition) -> tuple[str, tuple[str, ...]]:
             return OF_SUBSCRIPTIONS[rule.figure], labels
         case RuleKind.LINK:
             return OF_LINKS[rule.figure], ("cluster", "remote_cluster")
+        case RuleKind.BROKER | RuleKind.BOOKIE:
+            if rule.figure == "report_age":
+                raise NoMetricError("a part that does not answer has no metric: use up == 0")
+            of_kind = OF_BROKERS if rule.kind is RuleKind.BROKER else OF_BOOKIES
+            return of_kind[rule.figure], ("instance",)
 
 
 def prometheus_rules(rules: Iterable[AlertRule], cluster: str) -> str:
@@ -155,7 +183,9 @@ def _panel(index: int, name: str, rule: Definition, text: str) -> dict[str, Any]
     beyond, other = ("red", "green") if rule.above else ("green", "red")
     steps = [{"color": other, "value": None}, {"color": beyond, "value": rule.threshold}]
     source = {"type": "prometheus", "uid": "${datasource}"}
-    unit = {"s": "s", "B": "bytes", "B/s": "Bps", "messages/s": "mps"}.get(figure.unit, "short")
+    unit = {"s": "s", "B": "bytes", "B/s": "Bps", "messages/s": "mps", "%": "percent"}.get(
+        figure.unit, "short"
+    )
     return {
         "id": index + 1,
         "type": "timeseries",

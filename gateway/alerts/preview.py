@@ -7,12 +7,16 @@ from gateway.alerts.conditions import Observed, Outcome, evaluate, viewer_of_sco
 from gateway.alerts.definitions import FIGURES, Definition, RuleKind
 from gateway.services.history.readings import DAY_MINUTES, HOUR_MINUTES, History
 from gateway.services.history.slots import (
+    BOOKIE_COLUMNS,
+    BROKER_COLUMNS,
     COLUMNS,
     NOT_KNOWN,
     SLOT_MS,
     TOTALS,
     Point,
     Subject,
+    bookie_name,
+    broker_name,
     link_name,
 )
 from gateway.services.index.selection import Chosen
@@ -27,6 +31,9 @@ _COLUMN = {
     "received_messages": COLUMNS.index("msg_rate_in"),
     "received_bytes": COLUMNS.index("bytes_rate_in"),
 }
+
+
+_OF_PARTS = {RuleKind.BROKER: BROKER_COLUMNS, RuleKind.BOOKIE: BOOKIE_COLUMNS}
 
 
 class Preview(NamedTuple):
@@ -51,7 +58,7 @@ class Preview(NamedTuple):
 async def preview(rule: Definition, for_s: int, seen: Observed, history: History) -> Preview:
     """Return what a rule would do. Raises NotReady when the history cannot be read."""
     outcome = evaluate(rule, seen)
-    column = _COLUMN.get(rule.figure)
+    column = _column(rule)
     subjects, total, note = _subjects(rule, seen, outcome)
     if rule.kind is RuleKind.ATTENTION:
         note = "No history of what needed attention is recorded: this is what meets the rule now."
@@ -121,6 +128,14 @@ def firings(
     return count
 
 
+def _column(rule: Definition) -> int | None:
+    """Return the column of the history that has the figure of a rule; None: it is not recorded."""
+    names = _OF_PARTS.get(rule.kind)
+    if names is None:
+        return _COLUMN.get(rule.figure)
+    return names.index(rule.figure) if rule.figure in names else None
+
+
 def _values(points: Sequence[Point], column: int, scale: int) -> list[float | None]:
     return [None if (value := point[column]) is None else value / scale for point in points]
 
@@ -172,6 +187,15 @@ def _of_links(rule: Definition, seen: Observed, outcome: Outcome) -> tuple[list[
     return [Subject(link_name(remote)) for remote in remotes], len(remotes), ""
 
 
+def _of_parts(rule: Definition, seen: Observed, outcome: Outcome) -> tuple[list[Subject], int, str]:
+    is_broker = rule.kind is RuleKind.BROKER
+    name_of = broker_name if is_broker else bookie_name
+    rows = seen.instance.brokers if is_broker else seen.instance.bookies
+    parts = [row["id"] for row in rows if rule.part in ("", row["id"])]
+    note = _limited(min(len(parts), SUBJECTS_MAX), len(parts), f"{rule.kind}s")
+    return [Subject(name_of(part)) for part in parts[:SUBJECTS_MAX]], len(parts), note
+
+
 def _of_attention(
     rule: Definition, seen: Observed, outcome: Outcome
 ) -> tuple[list[Subject], int, str]:
@@ -190,4 +214,6 @@ _BY_KIND = {
     RuleKind.TOPIC: _of_topics,
     RuleKind.SUBSCRIPTION: _of_subscriptions,
     RuleKind.LINK: _of_links,
+    RuleKind.BROKER: _of_parts,
+    RuleKind.BOOKIE: _of_parts,
 }

@@ -9,7 +9,7 @@ import { Dialog } from "../../ui/dialog";
 import { ErrorNotice } from "../../ui/states";
 import { looks } from "./looks";
 import { type Condition, channelsQuery, previewRule, type Rule, type RuleBody, saveRule } from "./queries";
-import { FIGURES, historyText, KINDS, wordsOf } from "./rule-words";
+import { FIGURES, hasScope, historyText, isPart, KINDS, wordsOf } from "./rule-words";
 
 const TYPING_MS = 400;
 const SEVERITIES = ["info", "warning", "error"];
@@ -31,6 +31,7 @@ const EMPTY: Condition = {
   op: "above",
   threshold: 0,
   remote: "",
+  part: "",
 };
 
 /** A rule in a form, with what it would do: now, and over the recorded history. */
@@ -108,10 +109,12 @@ export function RuleDialog({
             data={KINDS}
             onChange={(event) => {
               const kind = event.currentTarget.value as Condition["kind"];
-              put({ kind, figure: FIGURES[kind]?.[0]?.value ?? "", subscription: "", remote: "" });
+              const figure = FIGURES[kind]?.[0]?.value ?? "";
+              const scope = hasScope(kind) ? (definition.scope ?? "") : "";
+              put({ kind, figure, scope, subscription: "", remote: "", part: "" });
             }}
           />
-          {definition.kind !== "link" && (
+          {hasScope(definition.kind) && (
             <TextInput
               label="Where"
               description="Tenant, tenant/namespace or full topic name; empty: everywhere"
@@ -136,6 +139,15 @@ export function RuleDialog({
               value={definition.remote ?? ""}
               autoComplete="off"
               onChange={(event) => put({ remote: event.currentTarget.value.trim() })}
+            />
+          )}
+          {isPart(definition.kind) && (
+            <TextInput
+              label={definition.kind === "broker" ? "Broker" : "Bookie"}
+              description="Its id; empty: each of them"
+              value={definition.part ?? ""}
+              autoComplete="off"
+              onChange={(event) => put({ part: event.currentTarget.value.trim() })}
             />
           )}
           {isAttention ? (

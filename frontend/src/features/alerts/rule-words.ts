@@ -7,6 +7,8 @@ export const KINDS = [
   { value: "topic", label: "Each topic" },
   { value: "subscription", label: "Each subscription" },
   { value: "link", label: "Each link to a cluster" },
+  { value: "broker", label: "Each broker" },
+  { value: "bookie", label: "Each bookie" },
 ];
 
 const OF_TOPICS = [
@@ -38,7 +40,30 @@ export const FIGURES: Record<string, { value: string; label: string }[]> = {
     { value: "received_messages", label: "Messages received per second" },
     { value: "received_bytes", label: "Bytes received per second" },
   ],
+  broker: [
+    { value: "report_age", label: "Time since its last report (s)" },
+    { value: "topics", label: "Topics" },
+    { value: "msg_rate_in", label: "Messages in per second" },
+    { value: "msg_rate_out", label: "Messages out per second" },
+    { value: "bytes_rate_in", label: "Bytes in per second" },
+    { value: "bytes_rate_out", label: "Bytes out per second" },
+  ],
+  bookie: [
+    { value: "usage", label: "Used of its fullest disk (%)" },
+    { value: "free_bytes", label: "Free bytes of its disks" },
+    { value: "used_bytes", label: "Used bytes of its disks" },
+    { value: "stored_bytes", label: "Stored bytes of ledgers" },
+    { value: "ledgers", label: "Ledgers" },
+    { value: "read_only", label: "Read-only (1: it is)" },
+    { value: "report_age", label: "Time since its last report (s)" },
+  ],
 };
+
+/** Whether a rule of the kind is about brokers or bookies. */
+export const isPart = (kind: string) => kind === "broker" || kind === "bookie";
+
+/** Whether a rule of the kind may be about a part of the cluster's topics. */
+export const hasScope = (kind: string) => kind !== "link" && !isPart(kind);
 
 /** The result of a preview over history in one sentence. */
 export function historyText({ times, recorded_s, subjects, of }: RulePreview): string {

@@ -98,6 +98,75 @@ def test_a_link_that_a_broker_does_not_report_is_unknown(alerts: Alerts) -> None
     assert alerts.outcome(**rule, remote="us").problem == "no topic is replicated with us"
 
 
+def bookie_line(name: str, **more: Any) -> dict[str, Any]:
+    values = {"at": 1, "since": 1, "free_bytes": 30, "total_bytes": 100, "ledgers": 5}
+    values |= {"stored_bytes": 60, "usage": 0.7, "state": "writable", "known": "live"}
+    return {"id": name, **values, **more}
+
+
+def test_bookies_are_compared_by_what_they_report_now(alerts: Alerts) -> None:
+    alerts.bookies = [
+        bookie_line("full", usage=0.92, free_bytes=8),
+        bookie_line("half", usage=0.5),
+        bookie_line("silent", usage=0.99, known="last"),
+        bookie_line("never", known="no", at=0, usage=None),
+    ]
+    rule = {"kind": "bookie", "figure": "usage", "threshold": 85}
+    outcome = alerts.outcome(**rule)
+    assert [(match.object, match.value) for match in outcome.matches] == [("full", 92)]
+    assert [outcome.holds(name) for name in ("full", "half", "silent", "never")] == [
+        True,
+        False,
+        None,
+        None,
+    ]
+    assert outcome.problem == "the figure of bookie silent, never is not known now"
+    assert "used of its fullest disk 92 %, above 85 %" in outcome.matches[0].detail
+    of_one = alerts.outcome(**rule, part="half")
+    assert (list(of_one.matches), of_one.problem) == ([], "")
+    assert alerts.outcome(**rule, part="gone").problem == "there is no bookie gone"
+    used = alerts.outcome(kind="bookie", figure="used_bytes", threshold=75)
+    assert [match.object for match in used.matches] == ["full"]
+
+
+def test_a_bookie_that_is_read_only_meets_a_rule_and_one_that_is_down_is_unknown(
+    alerts: Alerts,
+) -> None:
+    alerts.bookies = [
+        bookie_line("a", state="read-only"),
+        bookie_line("b"),
+        bookie_line("c", state="down", known="last"),
+    ]
+    outcome = alerts.outcome(kind="bookie", figure="read_only", threshold=0)
+    assert [match.object for match in outcome.matches] == ["a"]
+    assert [outcome.holds(name) for name in "abc"] == [True, False, None]
+
+
+def test_the_time_without_a_report_is_known_also_of_parts_that_never_reported(
+    alerts: Alerts,
+) -> None:
+    def line(name: str, **more: Any) -> dict[str, Any]:
+        values = {"known": "last", "since": alerts.now, "state": "down", "topics": 3}
+        return {"id": name, "at": alerts.now - 90_000, **values, **more}
+
+    alerts.brokers = [
+        line("live", known="live"),
+        line("silent"),
+        line("never", known="no", at=0, since=alerts.now - 60_000),
+    ]
+    outcome = alerts.outcome(kind="broker", figure="report_age", threshold=30)
+    assert [match.object for match in outcome.matches] == ["silent", "never"]
+    assert (outcome.holds("live"), outcome.problem) == (False, "")
+    topics = alerts.outcome(kind="broker", figure="topics", threshold=0)
+    assert [match.object for match in topics.matches] == ["live"], "the last count is not now's"
+    assert topics.holds("silent") is None
+    alerts.brokers = []
+    assert alerts.outcome(kind="broker", figure="topics").problem == "no broker is known"
+    assert alerts.outcome(kind="broker", figure="report_age").holds("silent") is False
+    alerts.current = False
+    assert alerts.outcome(kind="broker", figure="report_age").holds("silent") is None
+
+
 def test_items_that_need_attention_meet_a_rule_by_cause_severity_and_scope(alerts: Alerts) -> None:
     alerts.topic("a", backlog=500)
     alerts.lag("a", "s", "no-consumer", left_ms=1)

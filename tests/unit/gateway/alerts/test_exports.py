@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.alerts.definitions import FIGURES, Definition, RuleKind
-from gateway.alerts.exports import dashboard, expression, prometheus_rules
+from gateway.alerts.exports import NoMetricError, dashboard, expression, prometheus_rules
 from gateway.alerts.models import AlertRule
 from tests.support.net.promtool import tool
 
@@ -27,7 +27,11 @@ def rule(name: str = "deep", **given: Any) -> AlertRule:
 )
 def test_each_figure_is_a_metric_that_is_served(kind: RuleKind, figure: str) -> None:
     definition = Definition.checked({"kind": kind, "figure": figure, "threshold": 5}, "")
-    names = set(re.findall(r"pulsar_\w+", expression(definition, "c")))
+    if figure == "report_age":
+        with pytest.raises(NoMetricError, match="up == 0"):
+            expression(definition, "c")
+        return
+    names = set(re.findall(r"(?:pulsar|bookie)_\w+", expression(definition, "c")))
     assert names
     assert names <= SERVED
 
@@ -41,6 +45,14 @@ def test_a_scope_becomes_labels() -> None:
     assert text.endswith(" < 0")
     tenant = Definition.checked({"kind": "topic", "figure": "backlog", "scope": "t"}, "")
     assert 'namespace=~"t/.*"' in expression(tenant, "c")
+
+
+def test_a_part_is_known_to_prometheus_by_its_address_alone() -> None:
+    every = Definition.checked({"kind": "bookie", "figure": "usage", "threshold": 85}, "")
+    assert expression(every, "c") == "sum by (instance) (100 * bookie_disk_usage_ratio) > 85"
+    named = Definition.checked({"kind": "broker", "figure": "topics", "part": "b:1"}, "")
+    with pytest.raises(NoMetricError, match="not as b:1"):
+        expression(named, "c")
 
 
 def test_a_rule_without_a_metric_is_a_comment_with_the_reason() -> None:
@@ -67,6 +79,7 @@ def test_prometheus_accepts_the_rule_file(tmp_path: Path) -> None:
         rule(f"{kind} {figure}\n{{{{ 1", kind=kind, figure=figure, threshold=1e9)
         for kind, figures in FIGURES.items()
         for figure in figures
+        if figure != "report_age"
     ]
     rules += [rule("topic", kind="topic", figure="backlog", scope=topic), rule(kind="attention")]
     file = tmp_path / "alerts.yml"

@@ -121,3 +121,34 @@ async def test_a_firing_of_days_ago_is_counted_from_the_stored_history(
     assert "Of times before the last hour, five minutes are one value" in answer.note
     longer = await preview(rule, 600, alerts.seen(), History(tmp_path))
     assert longer.times == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "figure", "threshold", "point"),
+    [
+        ("bookie", "usage", 85, (920, 0, 0, None, 5)),
+        ("bookie", "used_bytes", 75, (0, 92_000, 100_000, None, 5)),
+        ("bookie", "ledgers", 4, (0, 0, 0, None, 5)),
+        ("broker", "topics", 2, (0, 0, 0, 0, 3)),
+        ("broker", "msg_rate_in", 2.5, (3_000, 0, 0, 0, 0)),
+    ],
+)
+async def test_the_history_of_brokers_and_bookies_is_in_the_units_of_the_rule(
+    alerts: Alerts, kind: str, figure: str, threshold: float, point: Point
+) -> None:
+    alerts.bookies = alerts.brokers = [{"id": "p", "known": "last", "at": 1, "since": 1}]
+    rule = Definition.checked({"kind": kind, "figure": figure, "threshold": threshold}, "")
+    history = Recorded([NOT_KNOWN, point, point])
+    answer = await preview(rule, 0, alerts.seen(), history)  # type: ignore[arg-type]
+    assert history.asked == [Subject(f"{kind}:p")]
+    assert (answer.now, answer.times, answer.recorded_s) == (0, 1, 20)
+    above = Definition.checked({"kind": kind, "figure": figure, "threshold": threshold * 1.5}, "")
+    assert (await preview(above, 0, alerts.seen(), history)).times == 0  # type: ignore[arg-type]
+
+
+async def test_a_figure_of_a_part_that_is_not_recorded_says_so(alerts: Alerts) -> None:
+    rule = Definition.checked({"kind": "bookie", "figure": "read_only", "threshold": 0}, "")
+    alerts.bookies = [{"id": "p", "known": "live", "at": 1, "since": 1, "state": "read-only"}]
+    answer = await preview(rule, 0, alerts.seen(), Recorded([]))  # type: ignore[arg-type]
+    assert (answer.now, answer.times, answer.of) == (1, None, 1)
+    assert "No history of this figure" in answer.note
