@@ -1,4 +1,5 @@
-"""Definitions as a file: the form of tenants, namespaces, topics and subscriptions, and the difference to others. Pure.
+"""Definitions as a file: the form of tenants, namespaces, topics, subscriptions, functions, sources and sinks, and the
+difference to others. Pure.
 
 An object has only the members that a file states; the others stay as they are. A stated member is complete: a policy
 that ``policies`` does not have is not set.
@@ -10,12 +11,20 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
+from admin_ui.changes.definition_components import (
+    COMPONENTS,
+    checked_config,
+    checked_package,
+    full_name,
+)
 from admin_ui.confirming import Json
 from admin_ui.policies.selectors import OF_NAMESPACES, OF_TOPICS
 from engine.auth.actions import Action
 from engine.auth.resource_names import SubscriptionName, TenantName
 from engine.base.errors import InvalidField, InvalidNameError, Refusal
 from engine.base.names import PERSISTENT, NamespaceName, TopicName, check_subscription, split_topic
+from engine.functions.definitions.configs import Kind
+from engine.schema.rest_form import given as given_schema
 from engine.tenancy.checks import ACTIONS
 from engine.tenancy.geo.shadow_topics import source_of
 from engine.tenancy.policies.policy import Policy
@@ -35,17 +44,25 @@ _POLICIES = {
     "namespace": {policy.name: policy for policy in OF_NAMESPACES},
     "topic": {policy.name: policy for policy in OF_TOPICS},
 }
-_MEMBERS = {
+_MEMBERS: dict[str, tuple[str, ...]] = {
     "tenant": ("admin_roles", "allowed_clusters"),
     "namespace": ("bundles", "properties", "policies", "grants"),
-    "topic": ("partitions", "properties", "policies", "grants"),
-    "subscription": ("properties",),
+    "topic": ("partitions", "properties", "policies", "grants", "schema"),
+    "subscription": ("properties", "replicated"),
+    **dict.fromkeys(COMPONENTS, ("package", "config")),
 }
-_SECTIONS = ("tenants", "namespaces", "topics")
+_SECTIONS = ("tenants", "namespaces", "topics", *(f"{kind}s" for kind in COMPONENTS))
+_COMPONENT_ACTIONS = {
+    "function": Action.FUNCTIONS,
+    "source": Action.SOURCES,
+    "sink": Action.SINKS,
+}
+SCHEMA_MEMBERS = ("type", "definition", "properties")
 
 
 class Defined(NamedTuple):
-    """One object: a tenant, ``tenant/namespace``, a topic by its full name, or a subscription of one."""
+    """One object: a tenant, ``tenant/namespace``, a topic by its full name, a subscription of one, or a function,
+    source or sink such as ``function://tenant/namespace/name``."""
 
     name: str
     subscription: str = ""
@@ -54,8 +71,9 @@ class Defined(NamedTuple):
     def kind(self) -> str:
         if self.subscription:
             return "subscription"
-        if self.name.startswith(f"{PERSISTENT}:"):
-            return "topic"
+        prefix, sign, _ = self.name.partition("://")
+        if sign:
+            return "topic" if prefix == PERSISTENT else prefix
         return "namespace" if "/" in self.name else "tenant"
 
     @property
@@ -69,8 +87,12 @@ class Defined(NamedTuple):
             yield Action.SUPERUSER, TenantName(self.name)
         elif self.kind == "namespace":
             yield Action.TENANT_ADMIN, NamespaceName.parse(self.name)
+        elif self.is_component:
+            yield _COMPONENT_ACTIONS[self.kind], NamespaceName.parse(self.namespace)
         elif self.kind == "topic":
             yield Action.TENANT_ADMIN, TopicName.parse(self.name)
+            if "schema" in wanted:
+                yield Action.PRODUCE, TopicName.parse(self.name)
             source = source_of(wanted.get("properties", {}))
             if source is not None:
                 yield Action.TENANT_ADMIN, source
@@ -78,13 +100,20 @@ class Defined(NamedTuple):
             yield Action.CONSUME, SubscriptionName(TopicName.parse(self.name), self.subscription)
 
     @property
+    def is_component(self) -> bool:
+        """True for a function, source or sink."""
+        return self.kind in COMPONENTS
+
+    @property
     def tenant(self) -> str:
         if self.kind in ("topic", "subscription"):
             return split_topic(self.name).tenant
-        return self.name.partition("/")[0]
+        return (self.namespace or self.name).partition("/")[0]
 
     @property
     def namespace(self) -> str:
+        if self.is_component:
+            return self.name.partition("://")[2].rpartition("/")[0]
         if self.kind in ("topic", "subscription"):
             return str(TopicName.parse(self.name).namespace)
         return self.name if self.kind == "namespace" else ""
@@ -125,7 +154,13 @@ def read(text: str) -> Objects:
             subscriptions[Defined(topic.full, title)] = _members("subscription", own, where)
         members = {key: value for key, value in of_topic.items() if key != "subscriptions"}
         objects[Defined(topic.full)] = _members("topic", members, f"topics.{name}")
-    return objects | subscriptions
+    objects |= subscriptions
+    for kind in COMPONENTS:
+        for name, given in _mapping(document, f"{kind}s").items():
+            where = f"{kind}s.{name}"
+            full = _checked_name(lambda text, of=kind: full_name(of, text), name, where)
+            objects[Defined(full)] = _members(kind, given, where)
+    return objects
 
 
 def write(objects: Mapping[Defined, Json], form: Format) -> str:
@@ -135,6 +170,9 @@ def write(objects: Mapping[Defined, Json], form: Format) -> str:
         if defined.subscription:
             topic = sections["topics"].setdefault(defined.name, {})
             topic.setdefault("subscriptions", {})[defined.subscription] = dict(members)
+        elif defined.is_component:
+            name = defined.name.partition("://")[2]
+            sections[f"{defined.kind}s"][name] = dict(members)
         else:
             sections[f"{defined.kind}s"][defined.name] = dict(members)
     document = {"version": VERSION, **sections}
@@ -161,9 +199,22 @@ def differences(wanted: Json, live: Json | None) -> list[Json]:
         elif member == "bundles":
             if live is None:  # they are split as the namespace grows
                 fields.append({"field": member, "before": None, "after": value})
-        elif value != present and not (live is None and value in ({}, 0)):
+        elif member == "schema" and present is not None and _same_schema(value, present):
+            continue
+        elif value != present and not (live is None and value in ({}, 0, False)):
             fields.append({"field": member, "before": present, "after": value})
     return fields
+
+
+def _same_schema(wanted: Json, live: Json) -> bool:
+    """Return whether two schemas are equal, whatever the blanks in their definitions."""
+    if {**wanted, "definition": ""} != {**live, "definition": ""}:
+        return False
+    first, second = wanted["definition"], live["definition"]
+    try:
+        return bool(first == second or json.loads(first) == json.loads(second))
+    except (ValueError, RecursionError):
+        return False
 
 
 class _Dumper(yaml.SafeDumper):
@@ -246,6 +297,19 @@ def _members(kind: str, given: Any, where: str) -> Json:
                 members[member] = _texts_by_name(value, place)
             case "grants":
                 members[member] = _grants(value, place)
+            case "schema":
+                members[member] = _schema(value, place)
+            case "replicated":
+                if not isinstance(value, bool):
+                    raise InvalidField(place, "must be true or false")
+                members[member] = value
+            case "package":
+                members[member] = checked_package(value, place)
+            case "config":
+                package = (given or {}).get("package")
+                text = package if isinstance(package, str) else ""
+                of: Kind = kind  # type: ignore[assignment]
+                members[member] = checked_config(of, value, text, place)
             case "partitions":
                 members[member] = _number(value, 0, PARTITIONS_MAX, place)
             case "bundles":
@@ -257,6 +321,27 @@ def _members(kind: str, given: Any, where: str) -> Json:
         if not members.get("allowed_clusters"):
             raise InvalidField(f"{where}.allowed_clusters", "must name at least one cluster")
     return members
+
+
+def _schema(value: Any, where: str) -> Json:
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        raise InvalidField(where, "must be a mapping with a type, and definition and properties")
+    for member in value:
+        if member not in SCHEMA_MEMBERS:
+            raise InvalidField(f"{where}.{member}", f"must be one of {', '.join(SCHEMA_MEMBERS)}")
+    definition = value.get("definition", "")
+    if not isinstance(definition, str):
+        raise InvalidField(f"{where}.definition", "must be a text")
+    schema = {
+        "type": value["type"],
+        "definition": definition,
+        "properties": _texts_by_name(value.get("properties", {}), f"{where}.properties"),
+    }
+    try:
+        given_schema(schema["type"], definition, schema["properties"])
+    except Refusal as error:
+        raise InvalidField(where, error.reason) from error
+    return schema
 
 
 def _policies(kind: str, given: Any, where: str) -> Json:

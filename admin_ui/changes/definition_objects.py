@@ -6,18 +6,20 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
+from admin_ui.changes import definition_components as components
 from admin_ui.changes.definition_files import Defined, Objects, differences
 from admin_ui.confirming import Json
 from admin_ui.policies import services as policy_changes
 from admin_ui.policies.selectors import OF_NAMESPACES, OF_TOPICS, exact
 from engine.admin.api.arguments import OnTopic
+from engine.admin.api.schemas import GivenSchema
 from engine.admin.api.subscriptions import DURABLE_SUBSCRIPTIONS
 from engine.admin.api.topics import ChangeProperties
 from engine.auth.actions import Action
 from engine.auth.authorization.policy_view import NamespaceAccess
 from engine.auth.identity import Identity
 from engine.auth.resource_names import WholeCluster
-from engine.base.errors import Conflict, NotFound, Unprocessable
+from engine.base.errors import Conflict, NotFound, Unprocessable, Unsupported
 from engine.base.names import PERSISTENT, SYSTEM_PREFIX, NamespaceName, TopicName, split_topic
 from engine.metadata.records import Document, Stored
 from engine.tenancy import grants, namespaces, tenants
@@ -28,7 +30,14 @@ from engine.tenancy.policies.table import BY_NAME, REPLICATION
 from gateway.clusters.cluster import Cluster
 from gateway.http.auth.access import Need, authorize_needs
 from gateway.services import catalog
-from gateway.services.admin import existence, partitioned_topics, policies, subscriptions, topics
+from gateway.services.admin import (
+    existence,
+    partitioned_topics,
+    policies,
+    schemas,
+    subscriptions,
+    topics,
+)
 from gateway.services.engine_link import Engine
 
 OBJECTS_MAX = 10_000
@@ -52,12 +61,28 @@ async def live(engine: Engine, defined: Defined) -> Json | None:
                 return await _live_namespace(engine, NamespaceName.parse(defined.name))
             case "topic":
                 return await _live_topic(engine, TopicName.parse(defined.name))
+            case "subscription":
+                topic = TopicName.parse(defined.name)
+                titles = await _subscriptions(engine, topic)
+                return await _live_subscription(engine, topic, defined.subscription, titles)
             case _:
-                titles = await _subscriptions(engine, TopicName.parse(defined.name))
-                properties = titles.get(defined.subscription)
-                return None if properties is None else {"properties": properties}
+                return await components.live_component(engine, defined.name)
     except NotFound:
         return None
+
+
+async def _live_subscription(
+    engine: Engine, topic: TopicName, title: str, titles: dict[str, dict[str, str]]
+) -> Json | None:
+    """Return a subscription of those of a topic. The flag of replication is not there where partitions differ in it,
+    or the cluster does not state it."""
+    if title not in titles:
+        return None
+    try:
+        flags = set((await subscriptions.replicated(engine, topic, title)).values())
+    except (NotFound, Unsupported):  # a partition may lack the subscription
+        flags = set()
+    return {"properties": titles[title], **({"replicated": flags.pop()} if len(flags) == 1 else {})}
 
 
 async def _live_namespace(engine: Engine, name: NamespaceName) -> Json:
@@ -103,6 +128,21 @@ async def _live_topic(engine: Engine, name: TopicName) -> Json:
             if (own := in_force[policy.name]["own"]) is not None
         },
         **_live_grants(of_namespace, name),
+        **await _live_schema(engine, name),
+    }
+
+
+async def _live_schema(engine: Engine, name: TopicName) -> Json:
+    try:
+        stored = await schemas.latest(engine, name)
+    except NotFound:
+        return {}
+    return {
+        "schema": {
+            "type": stored["type"],
+            "definition": stored["data"],
+            "properties": dict(stored["properties"] or {}),
+        }
     }
 
 
@@ -117,8 +157,8 @@ async def _subscriptions(engine: Engine, name: TopicName) -> dict[str, dict[str,
 
 
 async def listed(engine: Engine, tenant: str, namespace: str) -> list[Defined]:
-    """Return the tenants, namespaces and topics of the cluster, or of one tenant or namespace; none of the system.
-    Raises Unprocessable for more than ``OBJECTS_MAX``."""
+    """Return the tenants, namespaces, topics, functions, sources and sinks of the cluster, or of one tenant or
+    namespace; none of the system. Raises Unprocessable for more than ``OBJECTS_MAX``."""
     names = [tenant] if tenant else await tenants.list_tenants(engine.store)
     spaces = [namespace] if namespace else []
     if not namespace:
@@ -136,7 +176,8 @@ async def listed(engine: Engine, tenant: str, namespace: str) -> list[Defined]:
             raise Unprocessable(
                 f"There are more than {OBJECTS_MAX} objects: name a tenant or a namespace"
             )
-    return result
+    deployed = [Defined(name) for name in await components.listed(engine)]
+    return result + [defined for defined in deployed if defined.namespace in set(spaces)]
 
 
 def _is_users(topic: str) -> bool:
@@ -162,8 +203,11 @@ async def exported(engine: Engine, wanted: Iterable[Defined]) -> Objects:
 
     of_topics = [defined for defined in result if defined.kind == "topic"]
     for defined, held in zip(of_topics, await _each(of_topics, titles), strict=True):
-        for title, properties in sorted(held.items()):
-            result[Defined(defined.name, title)] = {"properties": properties}
+        topic = TopicName.parse(defined.name)
+        for title in sorted(held):
+            members = await _live_subscription(engine, topic, title, held)
+            if members is not None:
+                result[Defined(defined.name, title)] = members
     if len(result) > OBJECTS_MAX:
         raise Unprocessable(
             f"There are more than {OBJECTS_MAX} objects: name a tenant or a namespace"
@@ -175,12 +219,21 @@ async def differing(
     engine: Engine, objects: Objects
 ) -> list[tuple[Defined, Json | None, list[Json]]]:
     """Return the objects that are not as wanted, each as it is and with its differences, in the order of creation."""
-    present = await _each(list(objects), lambda defined: live(engine, defined))
-    return [
-        (defined, state, fields)
-        for (defined, wanted), state in zip(objects.items(), present, strict=True)
-        if (fields := differences(wanted, state)) or state is None
-    ]
+
+    async def difference(defined: Defined) -> tuple[Defined, Json | None, list[Json]]:
+        state = await live(engine, defined)
+        return defined, state, await _fields(engine, defined, objects[defined], state)
+
+    compared = await _each(list(objects), difference)
+    return [row for row in compared if row[1] is None or row[2]]
+
+
+async def _fields(
+    engine: Engine, defined: Defined, wanted: Json, present: Json | None
+) -> list[Json]:
+    if present is not None and defined.is_component:
+        return await components.component_fields(engine, defined.name, wanted, present)
+    return differences(wanted, present)
 
 
 async def plan(
@@ -188,17 +241,22 @@ async def plan(
 ) -> tuple[Json | None, Json]:
     """Return what ``make_planned`` needs, None where the object is as wanted, and the effect. Raises Refusal."""
     present = await live(engine, defined)
-    fields = differences(wanted, present)
+    fields = await _fields(engine, defined, wanted, present)
     content: Json = {"wanted": wanted, "before": present, "policies": {}}
     effect: Json = {"messages": 0, "entries": 0, "exact": True}
     effect["before"] = None if present is None else _values(fields, "before")
     effect["after"] = _values(fields, "after")
     caller = Identity(engine.principal or None)
     await authorize_needs(superusers_needs(engine, defined, fields), caller, cluster)
+    if defined.is_component and (fields or present is None):
+        content["version"] = await components.plan_component(engine, defined.name, wanted, present)
+        return content, effect
     if present is None:
         return content, effect
     if not fields:
         return None, effect
+    if any(field["field"] == "schema" for field in fields):
+        content["newest_schema"] = await _check_schema(engine, defined, wanted["schema"])
     grown = next((field for field in fields if field["field"] == "partitions"), None)
     if grown is not None and not 0 < grown["before"] < grown["after"]:
         raise Conflict(
@@ -217,6 +275,27 @@ async def plan(
             unknown = lost["not_counted_total"] or effect["entries"] is None
             effect["entries"] = None if unknown else effect["entries"] + lost["entries"]
     return content, effect
+
+
+async def _check_schema(engine: Engine, defined: Defined, wanted: Json) -> int:
+    """Return the number of the newest version, -1 without one. Raises Refusal for a schema that cannot be the next."""
+    verdict = await schemas.verdict(engine, _given_schema(defined, wanted))
+    if not verdict.compatible:
+        raise Unprocessable(
+            f"The schema is not compatible by {verdict.strategy.value}, the strategy of the "
+            f"{verdict.strategy.level}: {verdict.reason}"
+        )
+    if verdict.version is not None:
+        raise Unprocessable(
+            f"The schema is version {verdict.version} of the topic, which is not the newest: an "
+            "earlier version does not become the newest again"
+        )
+    return verdict.newest
+
+
+def _given_schema(defined: Defined, wanted: Json) -> GivenSchema:
+    name = TopicName.parse(defined.name)
+    return GivenSchema(name, wanted["type"], wanted["definition"], wanted["properties"])
 
 
 def superusers_needs(engine: Engine, defined: Defined, fields: list[Json]) -> list[Need]:
@@ -241,6 +320,10 @@ async def make_planned(cluster: Cluster, engine: Engine, defined: Defined, conte
         raise Conflict(CHANGED)
     needs = superusers_needs(engine, defined, differences(wanted, before))
     await authorize_needs(needs, Identity(engine.principal or None), cluster)
+    if defined.is_component:
+        version = content["version"]
+        await components.make_component(engine, defined.name, wanted, before, version)
+        return {}
     if before is None:
         await _create(engine, defined, wanted)
         before = await live(engine, defined) or {}
@@ -256,6 +339,11 @@ async def make_planned(cluster: Cluster, engine: Engine, defined: Defined, conte
                 await _set_properties(engine, defined, field["after"], field["before"] or {})
             case "grants" if place is not None:
                 await _set_grants(engine, place, field["before"], field["after"])
+            case "replicated":
+                topic = TopicName.parse(defined.name)
+                await subscriptions.replicate(
+                    engine, topic, defined.subscription, replicated=field["after"]
+                )
     for policy, value in _policies(fields):
         planned = content["policies"].get(policy.name)
         if planned is not None and place is not None:
@@ -266,6 +354,10 @@ async def make_planned(cluster: Cluster, engine: Engine, defined: Defined, conte
             # The list of clusters of a new namespace has a value already.
             expected = before["policies"].get(policy.name)
             await policies.set_on_namespace(engine, place, policy, value, expected=expected)
+    # After the policies, of which one is the strategy that the schema is checked by.
+    if any(field["field"] == "schema" for field in fields):
+        newest = content.get("newest_schema")
+        await schemas.register(engine, _given_schema(defined, wanted["schema"]), newest)
     return {}
 
 
@@ -292,7 +384,12 @@ async def _create(engine: Engine, defined: Defined, wanted: Json) -> None:
         case _:
             topic, properties = TopicName.parse(defined.name), wanted.get("properties", {})
             await subscriptions.create(
-                engine, topic, defined.subscription, None, properties, replicated=False
+                engine,
+                topic,
+                defined.subscription,
+                None,
+                properties,
+                replicated=wanted.get("replicated", False),
             )
 
 

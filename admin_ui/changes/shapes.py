@@ -155,8 +155,12 @@ class DefinitionField(s.Serializer[object]):
 
 
 class DefinitionDifference(s.Serializer[object]):
-    kind = s.ChoiceField(("tenant", "namespace", "topic", "subscription"))
-    name = s.CharField(help_text="of a subscription that of its topic")
+    kind = s.ChoiceField(
+        ("tenant", "namespace", "topic", "subscription", "function", "source", "sink")
+    )
+    name = s.CharField(
+        help_text="of a subscription that of its topic; of a function such as function://tenant/namespace/name"
+    )
     subscription = s.CharField()
     exists = s.BooleanField(help_text="false: it would be created")
     fields_changed = DefinitionField(many=True)

@@ -65,6 +65,14 @@ def with_stored_secrets(
     return update | {"configs": unmasked(end.settings, update["configs"], stored["configs"])}
 
 
+def with_masked_secrets(kind: Kind, builtin: str, configs: JsonConfig) -> JsonConfig:
+    """Return settings of a built-in connector as they are shown; those of an unknown connector as they are."""
+    try:
+        return masked(_end(kind, builtin).settings, configs)
+    except UnusableField:  # its deployment is refused
+        return configs
+
+
 def _known_end(kind: Kind, details: FunctionDetails) -> ConnectorEnd[Any] | None:
     if not details.builtin or kind == "function":
         return None

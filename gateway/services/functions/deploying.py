@@ -111,9 +111,9 @@ async def rehearse(deployment: Deployment) -> RehearsedDeployment:
     kind = deployment.kind
     metadata, details = await _checked(deployment, _code(deployment))
     if metadata is None:
-        return RehearsedDeployment(None, _shown(kind, details), -1)
-    before = _shown(kind, metadata.functionDetails)
-    return RehearsedDeployment(before, _shown(kind, details), metadata.version)
+        return RehearsedDeployment(None, shown_config(kind, details), -1)
+    before = shown_config(kind, metadata.functionDetails)
+    return RehearsedDeployment(before, shown_config(kind, details), metadata.version)
 
 
 async def planned(deployment: Deployment) -> tuple[FunctionDetails, CodeGiven]:
@@ -150,7 +150,8 @@ def _updated(deployment: Deployment, stored: FunctionDetails) -> JsonConfig:
     return merged(kind, before, given)
 
 
-def _shown(kind: Kind, details: FunctionDetails) -> JsonConfig:
+def shown_config(kind: Kind, details: FunctionDetails) -> JsonConfig:
+    """Return the config of a stored record as it is shown, with secrets hidden."""
     return built_in_connectors.with_hidden_secrets(kind, details, config_of(details))
 
 

@@ -11,6 +11,7 @@ WAIT_MS = 30_000
 WORKER_MS = 120_000
 """A busy machine starts the first worker slowly."""
 TOPIC = "persistent://public/default/defined"
+ADMIN = "/admin/v2/persistent/public/default"
 
 
 def test_a_file_is_compared_previewed_and_applied(
@@ -28,7 +29,11 @@ def test_a_file_is_compared_previewed_and_applied(
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_text("The cluster is as the file has it.")).to_be_visible(timeout=WAIT_MS)
 
-    document["topics"][TOPIC] = {"partitions": 2, "subscriptions": {"s": {"properties": {}}}}
+    document["topics"][TOPIC] = {
+        "partitions": 2,
+        "schema": {"type": "STRING"},
+        "subscriptions": {"s": {"properties": {}, "replicated": True}},
+    }
     text.fill(json.dumps(document))
     page.get_by_role("button", name="Compare").click()
     rows = page.get_by_role("table", name="Differences of the file").locator("tbody tr")
@@ -42,3 +47,17 @@ def test_a_file_is_compared_previewed_and_applied(
     assert violations(page, "a change set of definitions", "main") == []
     answer = instance.rest("GET", "/admin/v2/persistent/public/default/defined/partitions")
     assert answer[1]["partitions"] == 2
+    answer = instance.rest("GET", "/admin/v2/schemas/public/default/defined/schema")
+    assert answer[1]["type"] == "STRING"
+    flags = instance.rest("GET", f"{ADMIN}/defined/subscription/s/replicatedSubscriptionStatus")
+    assert set(flags[1].values()) == {True}
+
+    page.goto("/c/standalone/definitions")
+    text.fill(json.dumps(document))
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_text("The cluster is as the file has it.")).to_be_visible(timeout=WAIT_MS)
+    document["topics"][TOPIC]["schema"] = {"type": "INT32"}
+    text.fill(json.dumps(document))
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_role("button", name="Preview 1 change").click(timeout=WAIT_MS)
+    expect(page.get_by_text("not compatible")).to_be_visible(timeout=WORKER_MS)

@@ -60,8 +60,9 @@ export function DefinitionsPage() {
         }
       >
         <p>
-          Tenants, namespaces and topics with their policies, properties and subscriptions, as far as you may
-          change them. Messages and positions are not in the file.
+          Tenants, namespaces and topics with their policies, properties, schemas and subscriptions, and
+          functions, sources and sinks, as far as you may change them. Messages, positions and uploaded code
+          are not in the file.
         </p>
       </Panel>
       <Panel title="Compare and apply">
@@ -120,7 +121,7 @@ function Differences({ diff }: { diff: DefinitionsDiff }) {
       {total > 0 && (
         <Notice tone="info">
           <p>
-            {plural(total, "topic")} of these namespaces {total === 1 ? "is" : "are"} not in the file, and{" "}
+            {plural(total, "object")} of these namespaces {total === 1 ? "is" : "are"} not in the file, and{" "}
             {total === 1 ? "stays" : "stay"}: {others.slice(0, 5).join(", ")}
             {total > 5 && " and more"}
           </p>

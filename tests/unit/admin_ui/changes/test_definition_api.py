@@ -15,7 +15,7 @@ from engine.tenancy import grants
 from engine.tenancy.namespaces import create_namespace
 from engine.tenancy.policies.table import BY_NAME
 from engine.tenancy.tenants import create_tenant
-from gateway.services.admin import partitioned_topics, policies, topics
+from gateway.services.admin import partitioned_topics, policies, subscriptions, topics
 from gateway.services.engine_link import Engine
 from tests.support.admin.gateway_client import Answer
 from tests.unit.admin_ui.changes.test_change_kinds import Changes, counted
@@ -101,7 +101,7 @@ def test_an_export_has_everything_and_applied_changes_nothing(changes: Changes) 
     assert document["topics"][str(PLAIN)]["grants"] == {"writer": ["produce"]}
     assert document["topics"][str(MANY)] == {
         **{"partitions": 2, "properties": {}, "policies": {}, "grants": {}},
-        "subscriptions": {"s/1": {"properties": {"k": "v"}}},
+        "subscriptions": {"s/1": {"properties": {"k": "v"}, "replicated": False}},
     }
     shown = diff(changes, text)
     assert (shown["differing"], shown["digest"], shown["not_in_file_total"]) == ([], "", 0)
@@ -225,3 +225,96 @@ def test_a_wrong_file_is_refused_with_its_place(changes: Changes) -> None:
     answer = changes.call("GET", f"{DEFINITIONS}?namespace=acme/none")
     assert answer.status in (200, 404)
     assert str(TopicName.parse(str(PLAIN))) not in answer.body.decode()
+
+
+ID = {"name": "id", "type": "int"}
+BARE = {"name": "note", "type": "string"}
+
+
+def avro(*fields: dict[str, Any]) -> dict[str, Any]:
+    record = {"type": "record", "name": "R", "fields": list(fields)}
+    return {"type": "AVRO", "definition": json.dumps(record), "properties": {}}
+
+
+def with_schema(changes: Changes, schema: dict[str, Any]) -> str:
+    document = json.loads(export(changes, "&namespace=acme/billing"))
+    document["topics"][str(PLAIN)]["schema"] = schema
+    return json.dumps(document)
+
+
+def test_a_schema_is_registered_and_is_then_no_difference(changes: Changes) -> None:
+    assert "schema" not in json.loads(export(changes))["topics"][str(PLAIN)]
+    text = with_schema(changes, avro(ID))
+    (row,) = diff(changes, text)["differing"]
+    assert [field["field"] for field in row["fields_changed"]] == ["schema"]
+    done = applied(changes, text)
+    assert counted(done) == {"done": 1}, changes.items(done["id"])
+    exported = json.loads(export(changes))["topics"][str(PLAIN)]["schema"]
+    assert (exported["type"], json.loads(exported["definition"])) == (
+        "AVRO",
+        json.loads(avro(ID)["definition"]),
+    )
+    assert diff(changes, text)["differing"] == []
+    blanks = avro(ID) | {"definition": json.dumps(json.loads(avro(ID)["definition"]), indent=8)}
+    assert diff(changes, with_schema(changes, blanks))["differing"] == []
+
+
+def test_a_schema_that_is_not_compatible_or_not_the_newest_is_refused_in_the_preview(
+    changes: Changes,
+) -> None:
+    assert counted(applied(changes, with_schema(changes, avro(ID)))) == {"done": 1}
+
+    def refused(schema: dict[str, Any]) -> str:
+        text = with_schema(changes, schema)
+        made = apply(changes, text, diff(changes, text)["digest"])
+        (item,) = changes.items(made.json["id"])
+        assert item["state"] == "refused"
+        reason: str = item["reason"]
+        return reason
+
+    assert "not compatible by FULL" in refused(avro(ID, BARE))
+    optional = {"name": "note", "type": "string", "default": ""}
+    assert counted(applied(changes, with_schema(changes, avro(ID, optional)))) == {"done": 1}
+    assert "version 0 of the topic" in refused(avro(ID))
+
+
+def test_a_wrong_schema_names_its_place(changes: Changes) -> None:
+    for schema, member in [
+        ({"type": "AVRO", "definition": "{"}, "schema"),
+        ({"type": "NOPE"}, "schema"),
+        ({"definition": "{}"}, "schema"),
+        ({"type": "JSON", "text": ""}, "schema.text"),
+    ]:
+        text = with_schema(changes, schema)
+        answer = changes.call("POST", f"{DEFINITIONS}/diff", {"text": text})
+        assert (answer.status, answer.json["field"]) == (400, f"topics.{PLAIN}.{member}")
+
+
+def test_the_flag_of_replication_is_set_on_every_partition(changes: Changes) -> None:
+    document = json.loads(export(changes, "&namespace=acme/billing"))
+    document["topics"][str(MANY)]["subscriptions"]["s/1"]["replicated"] = True
+    document["topics"][str(MANY)]["subscriptions"]["new"] = {"replicated": True}
+    text = json.dumps(document)
+    done = applied(changes, text)
+    assert counted(done) == {"done": 2}, changes.items(done["id"])
+    flags = changes.link.run(lambda engine: subscriptions.replicated(engine, MANY, "s/1"))
+    assert list(flags.values()) == [True, True]
+    assert diff(changes, text)["differing"] == []
+    assert json.loads(export(changes))["topics"][str(MANY)]["subscriptions"]["new"] == {
+        "properties": {},
+        "replicated": True,
+    }
+
+
+def test_a_flag_that_differs_between_partitions_is_left_out_and_can_be_set(
+    changes: Changes,
+) -> None:
+    first = MANY.partition_at(0)
+    changes.link.run(lambda engine: subscriptions.replicate(engine, first, "s/1", replicated=True))
+    document = json.loads(export(changes, "&namespace=acme/billing"))
+    assert "replicated" not in document["topics"][str(MANY)]["subscriptions"]["s/1"]
+    assert diff(changes, json.dumps(document))["differing"] == []
+    document["topics"][str(MANY)]["subscriptions"]["s/1"]["replicated"] = False
+    assert counted(applied(changes, json.dumps(document))) == {"done": 1}
+    flags = changes.link.run(lambda engine: subscriptions.replicated(engine, MANY, "s/1"))
+    assert list(flags.values()) == [False, False]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from admin_ui.changes.definition_files import TEXT_MAX, Defined, Format, differences, read, write
+from engine.auth.actions import Action
 from engine.base.errors import InvalidField
 
 TOPIC = "persistent://acme/billing/orders"
@@ -118,3 +119,34 @@ def test_the_clusters_of_a_namespace_stay_unless_they_are_stated() -> None:
 def test_bundles_count_at_creation_alone() -> None:
     assert differences({"bundles": 4}, {"bundles": 16}) == []
     assert differences({"bundles": 4}, None) == [{"field": "bundles", "before": None, "after": 4}]
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "needed"),
+    [
+        ("acme", {}, [(Action.SUPERUSER, "acme")]),
+        ("persistent://acme/n/t", {}, [(Action.TENANT_ADMIN, "persistent://acme/n/t")]),
+        (
+            "persistent://acme/n/t",
+            {"schema": {}},
+            [
+                (Action.TENANT_ADMIN, "persistent://acme/n/t"),
+                (Action.PRODUCE, "persistent://acme/n/t"),
+            ],
+        ),
+        ("function://acme/n/f", {}, [(Action.FUNCTIONS, "acme/n")]),
+        ("source://acme/n/f", {}, [(Action.SOURCES, "acme/n")]),
+        ("sink://acme/n/f", {}, [(Action.SINKS, "acme/n")]),
+    ],
+)
+def test_each_part_has_the_rights_of_the_change_that_it_stands_for(
+    name: str, wanted: dict[str, Any], needed: list[tuple[Action, str]]
+) -> None:
+    needs = [(action, str(resource)) for action, resource in Defined(name).needs(wanted)]
+    assert [(action, text.removeprefix("tenant ")) for action, text in needs] == needed
+
+
+def test_a_function_is_of_its_namespace_and_tenant() -> None:
+    defined = Defined("sink://acme/n/rows")
+    assert (defined.kind, defined.tenant, defined.namespace) == ("sink", "acme", "acme/n")
+    assert defined.level > Defined("persistent://acme/n/t", "s").level
