@@ -48,6 +48,7 @@ def topic_row(row: Row) -> Json:
     return {
         "name": row["name"],
         "kind": kind_of(row["name"]),
+        "known": row["known"],
         "origin": None,
         "subscription": None,
         "entries": None,

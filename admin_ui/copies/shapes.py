@@ -6,6 +6,7 @@ from rest_framework import serializers as s
 
 from admin_ui.shapes import ChangeBody
 from gateway.copies.models import CopyMode, CopyState
+from gateway.services.index.rows import KNOWN
 
 RATE_DEFAULT = 1_000
 RATE_MAX = 100_000
@@ -199,6 +200,7 @@ class UndoCopyPreview(s.Serializer[object]):
 class DeadLetterTopic(s.Serializer[object]):
     name = s.CharField()
     kind = s.ChoiceField(("dead letters", "retries"))
+    known = s.ChoiceField(choices=KNOWN, help_text="as in TopicRow, for backlog and rates")
     origin = s.CharField(allow_null=True, help_text="that its oldest message names; null: unknown")
     subscription = s.CharField(allow_null=True)
     entries = s.IntegerField(allow_null=True, help_text="stored entries; null: unknown")

@@ -1,7 +1,7 @@
 """The functions, sources and sinks of a cluster in the shapes of the console API."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from admin_ui.params import Params, number, window
@@ -42,13 +42,13 @@ async def functions(viewer: Viewer, engine: Engine, params: Params) -> Body:
     try:
         # As the gateway itself: the viewer judges each row.
         stored, figures = await asyncio.gather(
-            engine.workers.everything(), engine.workers.function_metrics()
+            engine.workers.everything(), engine.workers.function_figures()
         )
     except Conflict:
         return _answer(None, [], offset, limit)
-    by_instance = {row["name"]: row["metrics"] for row in figures}
+    by_instance = {row["name"]: row["metrics"] for row in figures["metrics"]}
     rows = [
-        row(metadata, workers, by_instance)
+        row(metadata, workers, by_instance, figures["silent"])
         for metadata, workers in stored
         if viewer.sees(f"{metadata.functionDetails.tenant}/{metadata.functionDetails.namespace}")
     ]
@@ -74,14 +74,24 @@ def _answer(workers: list[str] | None, rows: list[Body], offset: int, limit: int
 
 
 def row(
-    metadata: pb.FunctionMetaData, workers: Mapping[int, str], figures: Mapping[str, Body]
+    metadata: pb.FunctionMetaData,
+    workers: Mapping[int, str],
+    figures: Mapping[str, Body],
+    silent: Container[str] = (),
 ) -> Body:
-    """Return one row: what is deployed, and the sums of the instances that answer."""
+    """Return one row: what is deployed, and the sums of the instances that answer. ``silent``: workers that give no
+    answer, whose instances may run."""
     details = metadata.functionDetails
     name = f"{details.tenant}/{details.namespace}/{details.name}"
     instances = range(details.parallelism)
     known = [figures[key] for n in instances if (key := f"{name}:{n}") in figures]
     stopped = sum(metadata.instanceStates.get(n) == pb.STOPPED for n in instances)
+    unknown = sum(
+        workers.get(n, "") in silent
+        and f"{name}:{n}" not in figures
+        and metadata.instanceStates.get(n) != pb.STOPPED
+        for n in instances
+    )
     minutes = [metrics["1min"] for metrics in known]
     latencies = [m["avgProcessLatency"] for m in minutes if m["avgProcessLatency"] is not None]
     return {
@@ -91,9 +101,10 @@ def row(
         "name": details.name,
         "connector": details.builtin or details.source.builtin or details.sink.builtin,
         "class_name": details.className,
-        "state": _state(details.parallelism, len(known), stopped),
+        "state": "not known" if unknown else _state(details.parallelism, len(known), stopped),
         "instances": details.parallelism,
         "running": len(known),
+        "unknown": unknown,
         "stopped": stopped,
         "workers": sorted(set(workers.values())),
         "inputs": sorted({*details.source.inputSpecs, *details.source.topicsToSerDeClassName}),
@@ -155,6 +166,7 @@ async def function(engine: Engine, of: OnInstances) -> Body:
             for position, item in enumerate(rows)
             if item["running"]
         },
+        {item["worker"] for item in rows if _is_silent(item)},
     )
     return {
         "at": now_ms(),
@@ -195,6 +207,11 @@ def _instance(answer: Body, metrics: Body, metadata: pb.FunctionMetaData) -> Bod
         "last_at": metrics["lastInvocation"],
         "exceptions": exceptions,
     }
+
+
+def _is_silent(item: Body) -> bool:
+    """Return whether an instance's row has the reason of its worker's silence in place of its state."""
+    return not item["running"] and item["error"].startswith(f"worker {item['worker']} ")
 
 
 def end_of(details: pb.FunctionDetails) -> ConnectorEnd[Any] | None:

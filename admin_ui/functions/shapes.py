@@ -17,9 +17,12 @@ class FunctionRow(s.Serializer[object]):
     name = s.CharField()
     connector = s.CharField(allow_blank=True, help_text="built-in connector; empty: own code")
     class_name = s.CharField(allow_blank=True)
-    state = s.CharField(help_text="running, partly running, starting or stopped")
+    state = s.CharField(
+        help_text="running, partly running, starting, stopped, or not known while a worker is silent"
+    )
     instances = s.IntegerField()
     running = s.IntegerField(help_text="instances that answer")
+    unknown = s.IntegerField(help_text="instances of workers that do not answer: they may run")
     stopped = s.IntegerField(help_text="instances that were stopped")
     workers = s.ListField(child=s.CharField())
     inputs = s.ListField(child=s.CharField(), help_text="topics, or patterns of them")

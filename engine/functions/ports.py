@@ -201,3 +201,7 @@ class WorkerService(Protocol):
     async def function_metrics(self) -> list[JsonObject]:
         """Return WorkerFunctionInstanceStats of each instance that answers, whose worker answers."""
         ...
+
+    async def function_figures(self) -> JsonObject:
+        """Return those as ``metrics``, and by ``silent`` worker why it gave no answer."""
+        ...

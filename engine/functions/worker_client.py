@@ -211,6 +211,9 @@ class WorkerClient:
     async def function_metrics(self) -> list[JsonObject]:
         return await self._call(api.FUNCTION_METRICS, NoArguments())
 
+    async def function_figures(self) -> JsonObject:
+        return await self._call(api.FUNCTION_FIGURES, NoArguments())
+
 
 def _names(of: OnFunction) -> tuple[Component, NamespaceName, str]:
     return of.component, of.namespace, of.name

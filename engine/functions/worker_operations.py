@@ -178,3 +178,6 @@ WORKER_METRICS = Operation("worker_metrics", NoArguments, list[JsonObject], SUPE
 FUNCTION_METRICS = Operation(
     "function_metrics", NoArguments, list[JsonObject], SUPERUSER, reads=True
 )
+FUNCTION_FIGURES = Operation("function_figures", NoArguments, JsonObject, SUPERUSER, reads=True)
+"""``{"metrics": the answer of FUNCTION_METRICS, "silent": {worker: why it gave no answer}}``. What the instances of
+silent workers do is not known."""

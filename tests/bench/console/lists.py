@@ -116,7 +116,7 @@ class FunctionSource:
         """Answer a gateway's request."""
         rows = {
             api.ALL_FUNCTIONS.name: self._stored,
-            api.FUNCTION_METRICS.name: self._metrics,
+            api.FUNCTION_FIGURES.name: {"metrics": self._metrics, "silent": {}},
         }.get(request.path.removeprefix("/rpc/"))
         if rows is None:
             return json_response(422, {"code": "NotFound", "reason": "a bench, no worker"})

@@ -44,6 +44,7 @@ class DeployedFunctions:
     def __init__(self) -> None:
         self.stored: dict[str, pb.FunctionMetaData] = {}
         self.calls: list[tuple[str, OnInstances]] = []
+        self.silent: dict[str, str] = {}
 
     def acting_for(self, principal: str, account: Any) -> "DeployedFunctions":
         return self
@@ -105,6 +106,11 @@ class DeployedFunctions:
             for instance in range(metadata.functionDetails.parallelism)
             if metadata.instanceStates.get(instance) != pb.STOPPED
         ]
+
+    async def function_figures(self) -> dict[str, Any]:
+        metrics = await self.function_metrics()
+        kept = [row for row in metrics if WORKER not in self.silent]
+        return {"metrics": kept, "silent": self.silent}
 
     async def status(self, of: OnInstances) -> dict[str, Any]:
         rows = {

@@ -49,7 +49,7 @@ TABLE = {
         scan_objects split_bundle subscription_rows take_bundle topic_rows topics_at_rest topics_stats transfer_bundle
         unload_bundle abort_transaction coordinator_log_stats slow_transactions transaction_metadata
         all_functions
-        drain_worker function_metrics held_log held_metrics held_state held_stats held_status
+        drain_worker function_figures function_metrics held_log held_metrics held_state held_stats held_status
         put_held_state rebalance_workers restart_held store_metadata worker_assignments worker_cluster worker_drain
         worker_leader worker_metrics
     """,

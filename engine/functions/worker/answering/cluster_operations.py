@@ -52,6 +52,7 @@ class ClusterOperations:
                 bind(api.WORKER_DRAIN, self._drain_status),
                 bind(api.WORKER_METRICS, self._worker_metrics),
                 bind(api.FUNCTION_METRICS, self._function_metrics),
+                bind(api.FUNCTION_FIGURES, self._function_figures),
             ]
         )
 
@@ -128,9 +129,17 @@ class ClusterOperations:
         """Return the process's own figures in the form of Pulsar's, whose names are those of a Java process."""
         return [{"metrics": {"rounds": self._leader.rounds}, "dimensions": {"metric": "worker"}}]
 
-    async def _function_metrics(self, _: NoArguments) -> list[JsonObject]:
-        rows: list[JsonObject] = []
-        for record in (await registered_workers(self._store)).values():
-            answer = await self._calls.ask(record.id, record, api.HELD_METRICS, NoArguments())
-            rows += answer[0] or []
+    async def _function_metrics(self, of: NoArguments) -> list[JsonObject]:
+        rows: list[JsonObject] = (await self._function_figures(of))["metrics"]
         return rows
+
+    async def _function_figures(self, _: NoArguments) -> JsonObject:
+        rows: list[JsonObject] = []
+        silent: dict[str, str] = {}
+        for record in (await registered_workers(self._store)).values():
+            operation = api.HELD_METRICS
+            answer, reason = await self._calls.ask(record.id, record, operation, NoArguments())
+            rows += answer or []
+            if reason:
+                silent[record.id] = reason
+        return {"metrics": rows, "silent": silent}

@@ -82,6 +82,7 @@ export function ClientsPage() {
         badges={
           list.total !== undefined && (
             <span className={lists.total}>
+              {silent && "≥ "}
               {count(list.total)}
               {list.page && list.total !== list.page.all && ` of ${count(list.page.all)}`}
             </span>
@@ -159,7 +160,9 @@ export function ClientsPage() {
           {filtered ? (
             <Empty title="No client matches">Clear or loosen the filters.</Empty>
           ) : (
-            <Empty title="No client is connected">Applications appear here as soon as they connect.</Empty>
+            <Empty title={silent ? "No client of the brokers that answered" : "No client is connected"}>
+              Applications appear here as soon as they connect.
+            </Empty>
           )}
         </div>
       ) : group && list.page ? (

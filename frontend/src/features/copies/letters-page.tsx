@@ -105,6 +105,11 @@ function useTopicColumns(): Column<LetterTopic>[] {
           {row.problem && (
             <span style={{ ...looks.dim, display: "block" }}>Not looked into: {row.problem}</span>
           )}
+          {row.known === "last" && (
+            <span style={{ ...looks.dim, display: "block" }}>
+              Numbers as last known: its broker does not answer
+            </span>
+          )}
         </span>
       ),
     },

@@ -18,7 +18,7 @@ import { TopicName } from "./functions-page";
 import { Exceptions, Instances, Latency } from "./instances";
 import { Logs } from "./logs";
 import { type FunctionAnswer, type FunctionPlace, functionQuery, type Run } from "./model/function-queries";
-import { componentOf, fullName, millis, toneOf } from "./model/function-words";
+import { componentOf, fullName, millis, runningText, toneOf } from "./model/function-words";
 import { RunDialog } from "./run-dialog";
 
 const route = getRouteApi("/c/$cluster/functions/$component/$tenant/$namespace/$name");
@@ -148,7 +148,7 @@ function Facts({ of }: { of: FunctionAnswer }) {
   return (
     <dl className={styles.facts}>
       <Fact label="Instances">
-        {row.running} of {row.instances} run
+        {runningText(row)} run
         {row.stopped > 0 && <small>{row.stopped} stopped</small>}
       </Fact>
       <Fact label="In">{perSecond(row.received_rate)}</Fact>

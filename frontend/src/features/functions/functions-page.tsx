@@ -15,7 +15,7 @@ import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { type FunctionRow, functionsQuery, ROWS_MAX } from "./model/function-queries";
-import { COMPONENTS, componentOf, fullName, millis, toneOf } from "./model/function-words";
+import { COMPONENTS, componentOf, fullName, millis, runningText, toneOf } from "./model/function-words";
 import { TopologyPanel } from "./topology";
 
 const route = getRouteApi("/c/$cluster/functions");
@@ -159,7 +159,7 @@ function Listed({
             key: "instances",
             header: "Instances",
             numeric: true,
-            cell: (row) => `${row.running} of ${row.instances}`,
+            cell: runningText,
           },
           { key: "in", header: "In", numeric: true, cell: (row) => perSecond(row.received_rate) },
           { key: "done", header: "Done", numeric: true, cell: (row) => perSecond(row.processed_rate) },

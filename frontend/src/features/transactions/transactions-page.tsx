@@ -42,7 +42,14 @@ export function TransactionsPage() {
     <Page>
       <PageHead
         title="Transactions"
-        badges={answer && <span className={lists.total}>{count(answer.total)}</span>}
+        badges={
+          answer?.enabled && (
+            <span className={lists.total}>
+              {silent && "≥ "}
+              {count(answer.total)}
+            </span>
+          )
+        }
         freshness={answer && <Freshness at={answer.at} />}
       />
       <search className={lists.filters}>
@@ -82,6 +89,7 @@ export function TransactionsPage() {
             rows={answer.rows}
             total={answer.total}
             isFiltered={isFiltered}
+            isPartial={silent !== ""}
             why={whyNot("abortTransaction")}
             onAbort={setAborted}
           />
@@ -107,12 +115,14 @@ function Open({
   rows,
   total,
   isFiltered,
+  isPartial,
   why,
   onAbort,
 }: {
   rows: readonly Transaction[];
   total: number;
   isFiltered: boolean;
+  isPartial: boolean;
   why: string | null;
   onAbort: (row: Transaction) => void;
 }) {
@@ -120,7 +130,13 @@ function Open({
   return (
     <Panel
       title="Open transactions"
-      note={left > 0 ? `the oldest ${ROWS_MAX} of ${count(total)}` : count(total)}
+      note={
+        left > 0
+          ? `the oldest ${ROWS_MAX} of ${count(total)}`
+          : isPartial
+            ? `≥ ${count(total)}`
+            : count(total)
+      }
       flush
     >
       <Table<Transaction>
@@ -132,7 +148,13 @@ function Open({
           isFiltered ? (
             <Empty title="No transaction matches">Clear or loosen the filters.</Empty>
           ) : (
-            <Empty title="No transaction is open">Nothing is held back from consumers.</Empty>
+            <Empty
+              title={
+                isPartial ? "No open transaction of the coordinators that answer" : "No transaction is open"
+              }
+            >
+              {isPartial ? "Those of the others are not known." : "Nothing is held back from consumers."}
+            </Empty>
           )
         }
         columns={[

@@ -63,6 +63,18 @@ def test_all_kinds_are_listed_with_the_sums_of_their_instances(call: Call) -> No
     assert call("GET", f"{API}/functions?component=x").json["field"] == "component"
 
 
+def test_instances_of_a_silent_worker_are_not_known_and_not_zero(
+    call: Call, functions: DeployedFunctions
+) -> None:
+    functions.silent = {WORKER: "does not answer"}
+    _, shout = listed(call)["rows"]
+    assert (shout["state"], shout["running"], shout["unknown"]) == ("not known", 0, 2)
+    assert (shout["received_rate"], shout["failures"]) == (None, None)
+    functions.silent = {"another": "does not answer"}
+    _, shout = listed(call)["rows"]
+    assert (shout["state"], shout["unknown"]) == ("running", 0)
+
+
 def test_one_is_shown_with_its_instances_and_their_exceptions(call: Call) -> None:
     answer = call("GET", ONE).json
     first, second = answer["instances"]

@@ -307,6 +307,7 @@ async def test_cluster_leader_assignments_and_metrics_are_reported(
     }
     rows = await workers.client.function_metrics()
     assert [row["name"] for row in rows] == ["public/default/f:0", "public/default/f:1"]
+    assert await workers.client.function_figures() == {"metrics": rows, "silent": {}}
     page = await _page(workers.workers[0])
     assert 'pulsar_function_worker_running_instances{cluster="standalone",worker_id="w1"} 1' in page
     assert 'pulsar_function_received_total{instance_id="0"} 3' in page

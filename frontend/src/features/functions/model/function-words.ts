@@ -24,6 +24,16 @@ export function toneOf({ state, failures }: Pick<FunctionRow, "state" | "failure
   return failures ? "warn" : "ok";
 }
 
+/** "2 of 3"; without the instances whose workers are silent a number alone would be too low. */
+export function runningText({
+  running,
+  unknown,
+  instances,
+}: Pick<FunctionRow, "running" | "unknown" | "instances">): string {
+  if (unknown === 0) return `${running} of ${instances}`;
+  return running === 0 ? `— of ${instances}` : `≥ ${running} of ${instances}`;
+}
+
 export function stateOf({ running, stopped, error }: InstanceRow): { word: string; tone: Tone } {
   if (running) return { word: "running", tone: "ok" };
   if (stopped) return { word: "stopped", tone: "neutral" };

@@ -12,6 +12,7 @@ const row = (name: string, inputs: string[], output: string | null, more = {}): 
   state: "running",
   instances: 1,
   running: 1,
+  unknown: 0,
   stopped: 0,
   workers: [],
   inputs,
