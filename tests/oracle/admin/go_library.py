@@ -38,10 +38,15 @@ def parsed(line: str) -> Call:
     return call
 
 
-def answers(program: str, side: Side, calls: list[Call]) -> list[dict[str, Any]]:
-    """Return the library's answer to each call: ``is``, or ``error`` with the ``code`` of a refusal by the server."""
+def answers(
+    program: str, side: Side, calls: list[Call], *, version: str = "v2"
+) -> list[dict[str, Any]]:
+    """Return the library's answer to each call: ``is``, or ``error`` with the ``code`` of a refusal by the server.
+
+    ``version``: that of the interface, ``v3`` for functions, connectors and packages.
+    """
     lines_sent = "".join(json.dumps(call) + "\n" for call in calls)
-    words = [program, side.http]
+    words = [program, side.http, version]
     done = subprocess.run(
         words, input=lines_sent, capture_output=True, text=True, timeout=RUN_S_MAX
     )

@@ -1,6 +1,7 @@
 // Calls of Apache's Go admin library. Standard input: one call a line, ["Group.Method", argument, ...], names of topics
 // and namespaces as strings. Standard output: one line for each, {"is": [values]} or {"code": …, "error": …}.
-// Argument: HTTP URL; "methods" instead lists every call of the library.
+// Arguments: HTTP URL; "v3" for the version of the interface that functions, connectors and packages need, as pulsarctl
+// sets it; "methods" instead lists every call of the library.
 package main
 
 import (
@@ -139,7 +140,11 @@ func call(method reflect.Value, said []json.RawMessage) answer {
 }
 
 func main() {
-	client, err := admin.New(&config.Config{WebServiceURL: os.Args[1]})
+	settings := &config.Config{WebServiceURL: os.Args[1]}
+	if len(os.Args) > 2 && os.Args[2] == "v3" {
+		settings.PulsarAPIVersion = config.V3
+	}
+	client, err := admin.New(settings)
 	must(err)
 	all := groups(client)
 	if len(os.Args) > 2 && os.Args[2] == "methods" {
