@@ -294,6 +294,8 @@ class FunctionOperations:
     async def _restart(self, of: OnInstances) -> None:
         """Restart instances. Raises NotReady that names those of which it is not known, or that run nowhere."""
         stored = await self._stored(of)
+        if of.instance is not None and of.instance >= stored.functionDetails.parallelism:
+            raise InvalidRequest(f"{name_of(of)}/{of.instance} doesn't exist")  # Apache's text
         wanted = [
             instance
             for instance in instances_of(stored, of)

@@ -163,6 +163,8 @@ async def test_an_instance_out_of_range_is_refused_with_apaches_texts(
         await workers.client.stop(all_of("f", 9))
     with pytest.raises(InvalidRequest, match="Function f doesn't have instance with id 9"):
         await workers.client.status(all_of("f", 9))
+    with pytest.raises(InvalidRequest, match="public/default/f/9 doesn't exist"):
+        await workers.client.restart(all_of("f", 9))
 
 
 async def test_an_instance_that_dies_is_restarted_and_its_error_is_shown(
