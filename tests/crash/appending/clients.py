@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
@@ -269,10 +270,11 @@ class Worker(Client):
         await client.add_partitions(txn, sorted({held.topic for held in taken}))
         try:
             for held in taken:
-                steps = [self._publish(txn, appending, held), self._acknowledge(txn, held)]
+                publish = partial(self._publish, txn, appending, held)
+                steps = [publish, partial(self._acknowledge, txn, held)]
                 rng.shuffle(steps)
                 for step in steps:
-                    await step
+                    await step()
         except RefusedError as error:
             if error.code not in (ServerError.TransactionConflict, ServerError.NotAllowedError):
                 raise
