@@ -13,7 +13,10 @@ from engine.base.entropy import Entropy
 from engine.base.settings import SettingsError
 from engine.functions.packages.package_client import PackageClient
 from engine.functions.packages.package_files import PackageFetcher, UploadedPackages
+from engine.functions.runtime.cpu_groups import CpuGroups
 from engine.functions.runtime.errors import InstanceError
+from engine.functions.runtime.instance_users import InstanceUsers
+from engine.functions.runtime.processes import THROUGH
 from engine.functions.runtime.runtime_kinds import runtime_of
 from engine.functions.runtime.trials import TrialRunner
 from engine.functions.runtime.unpacking import Unpacker
@@ -30,6 +33,7 @@ log = logging.getLogger(__name__)
 
 FOLDER = "functions"
 """Folder in the data folder with the code of instances and their environments."""
+INSTANCES = "instances"
 CALL_S = 30.0
 
 
@@ -50,12 +54,15 @@ def build_functions_worker(
         "bind_address", worker.bind_address, authenticated=authenticated
     ):
         log.warning("%s", warning)
-    folder = instance.data_dir.absolute() / FOLDER
+    folder = Path(worker.download_directory or instance.data_dir / FOLDER).absolute()
+    users = users_of(settings, folder)
+    groups = CpuGroups.of_this_process()
+    if groups.reason:
+        log.info("processors of instances are not limited: %s", groups.reason)
     try:
-        runtime = runtime_of(worker.function_runtime, folder / "environments")
+        runtime = runtime_of(worker.function_runtime, folder / "environments", groups=groups)
     except InstanceError as error:
         raise SettingsError(f"function_runtime: {error}") from error
-    log.info("user code runs as this worker's user, %s, and can read its files", os.getuid())
     token = load_token(instance.data_dir, instance.internal_token, entropy)
     brokers = AdminClient(store, network, token, timeout_s=CALL_S, tls=client.tls())
     packages = PackageClient(brokers)
@@ -80,7 +87,7 @@ def build_functions_worker(
             store=store,
             runtime=runtime,
             preparation=Preparation(
-                folder / "instances" / quote(own_id, safe=""),
+                folder / INSTANCES / quote(own_id, safe=""),
                 ThreadLane("functions"),
                 PackageFetcher(
                     packages, SystemDisk(), ThreadLane("packages"), worker.package_bytes_max
@@ -96,12 +103,45 @@ def build_functions_worker(
                 FunctionTokens(instance.token_signing_key, settings.token, clock)
                 if instance.token_signing_key
                 else None,
+                users,
             ),
             brokers=brokers,
             removals=(UploadedPackages(packages).remove_of,),
-            trials=TrialRunner(Unpacker(folder / "environments")),
+            trials=TrialRunner(Unpacker(folder / "environments"), users),
         )
     )
+
+
+def users_of(settings: WorkerProgramSettings, folder: Path) -> InstanceUsers | None:
+    """Return the users that instances run as; None: this process's own. Raises SettingsError when that is not possible.
+
+    ``folder``: that of all instances.
+    """
+    worker, client = settings.worker, settings.broker_client
+    if not worker.run_as_user:
+        log.info("user code runs as this worker's user, %s, and can read its files", os.getuid())
+        return None
+    certificates = _path(client.broker_client_trust_certs_file_path)
+    try:
+        if worker.function_runtime.rpartition(".")[2].lower().startswith("thread"):
+            raise InstanceError(
+                "threads run as the worker's user: function_runtime must be process"
+            )
+        users = InstanceUsers.parse(worker.run_as_user)
+        folder.mkdir(parents=True, exist_ok=True)
+        for made in (folder, folder / INSTANCES):
+            made.mkdir(exist_ok=True)
+            made.chmod(THROUGH)
+        users.check(folder, [] if certificates is None else [certificates])
+        users.end_left_over()
+    except (InstanceError, OSError) as error:
+        raise SettingsError(f"run_as_user: {error}") from error
+    if users.are_shared:
+        log.warning(
+            "all instances run as user %s: functions can read each other's files; a range separates them",
+            worker.run_as_user,
+        )
+    return users
 
 
 def _path(text: str) -> Path | None:

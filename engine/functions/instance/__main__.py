@@ -130,9 +130,9 @@ async def _serve(descriptor: int, root: str) -> int:
     lease = ProcessLease(SystemClock())
     if plan.lease_end_s is not None:
         lease.renew(plan.lease_end_s)
-    set_limits(plan.ram_bytes, plan.disk_bytes)
-    if plan.cpu:
-        log.info("cpu %g is not enforced: this instance may use more", plan.cpu)
+    set_limits(plan.ram_bytes, plan.disk_bytes, own_user=plan.own_user)
+    if plan.cpu_limit:
+        log.info("cpu limit: %s", plan.cpu_limit)
     return await InstanceProgram(plan, root, lease).run(reader, writer)
 
 

@@ -108,7 +108,11 @@ class InstancePlan:
     window: WindowPlan | None = None
     connector: Mapping[str, Any] = field(default_factory=dict)
     cpu: float = 0.0
-    """Cores that the function was given, which are not a limit."""
+    """Cores that the function was given."""
+    cpu_limit: str = ""
+    """The limit of cores in words, or why there is none."""
+    own_user: bool = False
+    """True when no other process has the user of this one."""
     ram_bytes: int = 0
     disk_bytes: int = 0
     service_url: str = ""

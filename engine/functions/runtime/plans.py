@@ -86,6 +86,7 @@ def plan_of(spec: InstanceSpec, code: Sequence[str]) -> InstancePlan:
         window=None if window is None else _window(window),
         connector={} if connector is None else _object("configs", connector.configs),
         cpu=details.resources.cpu,
+        own_user=spec.user is not None and spec.user.own,
         ram_bytes=details.resources.ram,
         disk_bytes=details.resources.disk,
         service_url=spec.service_url,

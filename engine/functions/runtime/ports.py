@@ -15,6 +15,15 @@ class InstanceTrouble:
 
 
 @dataclass(frozen=True, slots=True)
+class InstanceUser:
+    """A user of the operating system. ``own``: one instance alone has it."""
+
+    uid: int
+    gid: int
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceSpec:
     """All that an instance is started with.
 
@@ -42,6 +51,8 @@ class InstanceSpec:
     secrets_settings: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     lease_end: Callable[[], float] | None = None
+    user: InstanceUser | None = None
+    """The user that its process runs as; None: the worker's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,8 @@ class InstanceStatus:
     last_invocation_ms: int | None = None
     written: int = 0
     """Records that a source or sink wrote."""
+    cpu_limit: str = ""
+    """Cores that it may use, or why they are not limited; empty where none were given."""
 
 
 @dataclass(frozen=True, slots=True)

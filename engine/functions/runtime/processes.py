@@ -23,7 +23,9 @@ from engine.functions.instance.control import LINE_BYTES_MAX, packed, unpacked
 from engine.functions.instance.instance_plan import InstancePlan
 from engine.functions.instance.process_lease import LEASE_OVER
 from engine.functions.runtime.bounded_log import BoundedLog
+from engine.functions.runtime.cpu_groups import NO_GROUPS, CpuGroup, CpuGroups
 from engine.functions.runtime.errors import InstanceError
+from engine.functions.runtime.instance_users import end_processes, give_to, identity_of
 from engine.functions.runtime.plans import plan_of, with_token
 from engine.functions.runtime.ports import (
     ExitReason,
@@ -31,6 +33,7 @@ from engine.functions.runtime.ports import (
     InstanceStats,
     InstanceStatus,
     InstanceTrouble,
+    InstanceUser,
     IntervalStats,
 )
 from engine.functions.runtime.unpacking import ENVIRONMENT, Unpacker
@@ -47,20 +50,35 @@ ANSWER_S = 5.0
 TRIGGER_S = 30.0
 KILLED_S = 5.0
 LOG_CHUNK = 64 * 1024
+LOG = "log"
+"""Folder of the log of an instance that has another user, in its folder."""
+THROUGH = 0o711
+"""Mode of folders that lead to the home of such an instance."""
 
 
 class InstanceProcess:
     """One instance in a process; made by ``ProcessRuntime``."""
 
     def __init__(
-        self, folder: Path, process: asyncio.subprocess.Process, link: socket.socket, output: int
+        self,
+        spec: InstanceSpec,
+        process: asyncio.subprocess.Process,
+        link: socket.socket,
+        output: int,
+        group: CpuGroup | None,
+        cpu_limit: str,
     ) -> None:
-        self._folder = folder
+        """``group``: its control group, if it has one; ``cpu_limit``: as of InstanceStatus."""
+        self._folder = folder = spec.folder.absolute()
+        self._user = spec.user
+        self._group = group
+        self._cpu_limit = cpu_limit
         self._process = process
         self._link = link
         self._output = output
         """Read end of the pipe that it writes its log to."""
-        self._log = BoundedLog(folder)
+        # Not where the instance's user could put another file in its place.
+        self._log = BoundedLog(folder if spec.user is None else folder / LOG)
         self._scope = TaskScope(f"instance {process.pid}")
         self._writer: asyncio.StreamWriter | None = None
         self._send_plan: Callable[[], None] | None = None
@@ -86,7 +104,8 @@ class InstanceProcess:
 
         def send() -> None:
             end_s = None if lease_end is None else lease_end()
-            writer.write(replace(plan, lease_end_s=end_s).to_json().encode() + b"\n")
+            sent = replace(plan, lease_end_s=end_s, cpu_limit=self._cpu_limit)
+            writer.write(sent.to_json().encode() + b"\n")
 
         self._send_plan = send
         self._scope.spawn("watch", self._watch(reader))
@@ -174,7 +193,7 @@ class InstanceProcess:
             return InstanceStatus(False)
         if not self._ended.done():
             try:
-                return status_of(await self._ask("status"))
+                return replace(status_of(await self._ask("status")), cpu_limit=self._cpu_limit)
             except InstanceError:
                 if not self._ended.done():
                     raise
@@ -217,6 +236,15 @@ class InstanceProcess:
             async with asyncio.timeout(KILLED_S):
                 await asyncio.shield(self._ended)
         await self._scope.close()
+        # What has left the instance's process group is found by its control group, or by its user.
+        group, self._group = self._group, None
+        if group is not None:
+            try:
+                await group.end()
+            except OSError as error:
+                log.warning("control group of an instance: %s", error)
+        if self._user is not None:
+            await asyncio.to_thread(end_processes, self._user)
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     def _kill_group(self) -> None:
@@ -229,31 +257,45 @@ class InstanceProcess:
 
 
 class ProcessRuntime:
-    """Starts instances as processes of this Python. ``user``: the operating system's user that they run as; None: this
-    process's own."""
+    """Starts instances as processes of this Python, and limits their processors by ``groups``."""
 
-    def __init__(self, unpacker: Unpacker, *, user: int | None = None) -> None:
+    def __init__(self, unpacker: Unpacker, groups: CpuGroups = NO_GROUPS) -> None:
         self._unpacker = unpacker
-        self._user = user
+        self._groups = groups
 
     async def start(self, spec: InstanceSpec) -> InstanceProcess:
         """Start an instance. Raises InstanceError; cancel-safe."""
-        folder = spec.folder.absolute()
+        user = spec.user
         code: list[str] = []
         try:
-            (folder / "tmp").mkdir(parents=True, exist_ok=True)
-            folder.chmod(0o700)
+            home = await asyncio.to_thread(_made, spec.folder.absolute(), user)
+            # Before the user's code can be run, which could put a link in the place of its token.
+            placed = with_token(replace(spec, folder=home))
             if spec.package is not None:
-                code = await asyncio.to_thread(self._unpacker.unpack, spec.package, folder / "code")
-            plan = plan_of(with_token(spec), code)
-            if self._user is not None:
-                await asyncio.to_thread(_give_to, folder, self._user)
-            process, link, output = await self._spawn(spec, folder)
+                target = home / "code"
+                code = await asyncio.to_thread(self._unpacker.unpack, spec.package, target, user)
+            elif user is not None:
+                await asyncio.to_thread(give_to, home, user)
+            plan = plan_of(placed, code)
+            process, link, output = await self._spawn(spec, home)
+            group, cpu_limit = self._limited(process.pid, plan.cpu)
         except OSError as error:
             raise InstanceError(f"the instance cannot be started: {error}") from error
-        instance = InstanceProcess(folder, process, link, output)
+        instance = InstanceProcess(spec, process, link, output, group, cpu_limit)
         await instance.begin(plan, spec.lease_end)
         return instance
+
+    def _limited(self, pid: int, cores: float) -> tuple[CpuGroup | None, str]:
+        """Limit a process that has no plan yet; return its group, and the limit in words or why there is none."""
+        reason = self._groups.reason
+        if not cores:
+            return None, ""
+        if not reason:
+            try:
+                return self._groups.limit(pid, cores), f"{cores:g} cores"
+            except OSError as error:
+                reason = f"control group: {error}"
+        return None, f"{cores:g} cores are not enforced: {reason}"
 
     async def _spawn(
         self, spec: InstanceSpec, folder: Path
@@ -268,9 +310,6 @@ class ProcessRuntime:
             "TZ": os.environ.get("TZ", "UTC"),
             **spec.environment,
         }
-        identity: dict[str, Any] = {}
-        if self._user is not None:
-            identity = {"user": self._user, "group": self._user, "extra_groups": []}
         try:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-c", PROGRAM, str(theirs.fileno()), ROOT),
@@ -281,7 +320,7 @@ class ProcessRuntime:
                 env=environment,
                 cwd=folder,
                 start_new_session=True,
-                **identity,
+                **identity_of(spec.user),
             )
         except BaseException:
             ours.close()
@@ -323,6 +362,17 @@ def _meaning(status: int) -> str:
     return f"the process ended with status {status}"
 
 
-def _give_to(folder: Path, user: int) -> None:
-    for path in (folder, *folder.rglob("*")):
-        os.chown(path, user, user, follow_symlinks=False)
+def _made(folder: Path, user: InstanceUser | None) -> Path:
+    """Make the folder of an instance and return the part that is its home: for the worker alone until it is given to
+    the instance's user."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if user is None:
+        folder.chmod(0o700)
+        home = folder
+    else:
+        folder.chmod(THROUGH)
+        home = folder / "home"
+        for made in (home, folder / LOG):
+            made.mkdir(mode=0o700, exist_ok=True)
+    (home / "tmp").mkdir(exist_ok=True)
+    return home

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from engine.functions.runtime.cpu_groups import NO_GROUPS, CpuGroups
 from engine.functions.runtime.errors import InstanceError
 from engine.functions.runtime.ports import InstanceRuntime
 from engine.functions.runtime.processes import ProcessRuntime
@@ -10,16 +11,16 @@ from engine.functions.runtime.unpacking import Unpacker
 
 
 def runtime_of(
-    name: str, environments: Path, *, index: bool = False, user: int | None = None
+    name: str, environments: Path, *, index: bool = False, groups: CpuGroups = NO_GROUPS
 ) -> InstanceRuntime:
     """Return the runtime ``process`` or ``thread``, or that of Apache's factory class. Raises InstanceError.
 
-    ``environments``, ``index``: as of Unpacker; ``user``: as of ProcessRuntime.
+    ``environments``, ``index``: as of Unpacker; ``groups``: as of ProcessRuntime.
     """
     kind = name.rpartition(".")[2].removesuffix("RuntimeFactory").lower()
     unpacker = Unpacker(environments, index=index)
     if kind == "process":
-        return ProcessRuntime(unpacker, user=user)
+        return ProcessRuntime(unpacker, groups)
     if kind == "thread":
         return ThreadRuntime(unpacker)
     if kind == "kubernetes":

@@ -15,8 +15,9 @@ from typing import Any
 from engine.functions.definitions.functions_pb2 import FunctionMetaData
 from engine.functions.instance.trial import TRIAL_S
 from engine.functions.runtime.errors import InstanceError
+from engine.functions.runtime.instance_users import InstanceUsers, end_processes, identity_of
 from engine.functions.runtime.plans import plan_of
-from engine.functions.runtime.ports import InstanceSpec
+from engine.functions.runtime.ports import InstanceSpec, InstanceUser
 from engine.functions.runtime.processes import ROOT
 from engine.functions.runtime.unpacking import ENVIRONMENT, Unpacker
 
@@ -45,31 +46,40 @@ class TrialRequest:
 
 
 class TrialRunner:
-    """Runs trials, as this process's own user of the operating system."""
+    """Runs trials, as one of ``users`` each; None: as this process's own user of the operating system."""
 
-    def __init__(self, unpacker: Unpacker) -> None:
+    def __init__(self, unpacker: Unpacker, users: InstanceUsers | None = None) -> None:
         self._unpacker = unpacker
+        self._users = users
 
     async def run(self, trial: TrialRequest) -> dict[str, Any]:
         """Return ``{"messages": rows, "ended": why it ended early, "network", "unreadable", "secrets"}``.
 
         Raises InstanceError for code that cannot be unpacked or loaded. Cancel-safe: the process is killed."""
+        user = None if self._users is None else self._users.take()
         folder = trial.folder.absolute()
         try:
             await asyncio.to_thread((folder / "tmp").mkdir, parents=True, exist_ok=True)
-            code = await asyncio.to_thread(self._unpacker.unpack, trial.package, folder / "code")
+            await asyncio.to_thread(folder.chmod, 0o700)
+            target = folder / "code"
+            code = await asyncio.to_thread(self._unpacker.unpack, trial.package, target, user)
             # No address, token or secret: nothing that a trial could act with.
             spec = InstanceSpec(trial.function, 0, trial.package, folder, "")
             plan = json.loads(plan_of(spec, code).to_json())
             given = {"plan": plan, "entries": list(trial.entries), "limit": trial.limit}
-            lines, ended = await self._lines(folder, json.dumps(given).encode())
+            lines, ended = await self._lines(folder, json.dumps(given).encode(), user)
         except OSError as error:
             raise InstanceError(f"the trial cannot be started: {error}") from error
         finally:
+            if user is not None and self._users is not None:
+                await asyncio.to_thread(end_processes, user)
+                self._users.give(user)
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         return _answer(lines, ended)
 
-    async def _lines(self, folder: Path, given: bytes) -> tuple[list[dict[str, Any]], str]:
+    async def _lines(
+        self, folder: Path, given: bytes, user: InstanceUser | None
+    ) -> tuple[list[dict[str, Any]], str]:
         """Return the rows of the process, and why it was ended."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-c", PROGRAM, ROOT),
@@ -79,6 +89,7 @@ class TrialRunner:
             env={**ENVIRONMENT, "HOME": str(folder), "TMPDIR": str(folder / "tmp")},
             cwd=folder,
             start_new_session=True,
+            **identity_of(user),
         )
         assert process.stdin is not None
         assert process.stdout is not None

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.functions.runtime.errors import InstanceError
+from engine.functions.runtime.instance_users import give_to, identity_of
+from engine.functions.runtime.ports import InstanceUser
 
 UNPACKED_BYTES_MAX = 1024 * 1024 * 1024
 FILES_MAX = 20_000
@@ -31,11 +33,31 @@ class Unpacker:
         self._environments = environments
         self._index = index
 
-    def unpack(self, package: Path, folder: Path) -> list[str]:
+    def unpack(self, package: Path, folder: Path, user: InstanceUser | None = None) -> list[str]:
         """Return the entries of ``sys.path`` for a package, unpacked into ``folder``. Raises InstanceError.
 
-        Blocks: the caller runs it in a thread.
+        ``user``: the one whose home the folder is in, which becomes his; requirements are installed there, as this
+        user: an installation can run code of the package and read what it names. Blocks: the caller runs it in a
+        thread.
         """
+        paths = self._extracted(package, folder)
+        if user is not None:
+            give_to(folder.parent, user)
+        if package.suffix != ".zip":
+            return paths
+        base = Path(paths[-1])
+        requirements, wheels = base / "requirements.txt", sorted((base / "deps").glob("*.whl"))
+        if requirements.is_file() or wheels:
+            if user is None:
+                installed = self._installed(requirements, wheels)
+            else:
+                installed = folder.with_name("environment")
+                self._install(requirements, wheels, installed, user)
+            paths.append(str(installed))
+        return paths
+
+    def _extracted(self, package: Path, folder: Path) -> list[str]:
+        """Return the entries of ``sys.path`` without requirements. Raises InstanceError."""
         folder.mkdir(parents=True, exist_ok=True)
         if package.suffix == ".py":
             shutil.copyfile(package, folder / package.name)
@@ -46,11 +68,7 @@ class Unpacker:
         if package.suffix == ".whl":
             return [str(folder)]
         base = _base(folder)
-        paths = [str(base / "src"), str(base)] if (base / "src").is_dir() else [str(base)]
-        requirements, wheels = base / "requirements.txt", sorted((base / "deps").glob("*.whl"))
-        if requirements.is_file() or wheels:
-            paths.append(str(self._installed(requirements, wheels)))
-        return paths
+        return [str(base / "src"), str(base)] if (base / "src").is_dir() else [str(base)]
 
     def _installed(self, requirements: Path, wheels: Sequence[Path]) -> Path:
         """Return the folder of these requirements, installed at the first request. Raises InstanceError."""
@@ -74,7 +92,13 @@ class Unpacker:
             shutil.rmtree(new, ignore_errors=True)
         return target
 
-    def _install(self, requirements: Path, wheels: Sequence[Path], new: Path) -> None:
+    def _install(
+        self,
+        requirements: Path,
+        wheels: Sequence[Path],
+        new: Path,
+        user: InstanceUser | None = None,
+    ) -> None:
         command = [*_installer(), "--target", str(new)]
         if not self._index:
             command.append("--no-index")
@@ -84,7 +108,8 @@ class Unpacker:
             command += ["-r", str(requirements)]
         else:
             command += [str(wheel) for wheel in wheels]
-        cache = {"HOME": str(self._environments), "UV_CACHE_DIR": str(self._environments / "cache")}
+        home = self._environments if user is None else new.parent
+        cache = {"HOME": str(home), "UV_CACHE_DIR": str(home / "cache")}
         try:
             done = subprocess.run(
                 command,
@@ -93,6 +118,7 @@ class Unpacker:
                 capture_output=True,
                 timeout=INSTALL_S,
                 check=False,
+                **identity_of(user),
             )
         except subprocess.TimeoutExpired as error:
             raise InstanceError(

@@ -120,6 +120,16 @@ class WorkerSettings:
         "process",
         "process, or thread for code that is trusted like the worker (functionRuntimeFactoryClassName)",
     )
+    run_as_user: str = text(
+        "",
+        "user of the operating system that instances run as: a name or number, or a range FIRST-LAST of numbers, of "
+        "which each instance has its own; needs root, or capabilities; empty: the worker's own",
+    )
+    download_directory: str = text(
+        "",
+        "folder of the code and files of instances, which their users can reach; empty: functions in data_dir "
+        "(downloadDirectory)",
+    )
     package_bytes_max: int = size(100 << 20, "largest package that is fetched", low=1)
     function_stop_timeout_ms: int = count(
         10_000, "milliseconds in which an instance ends in order, then by force"

@@ -32,22 +32,30 @@ FAST = {
 
 
 class WorkerProcess:
-    """A further worker of an instance, with the settings of the instance's own one."""
+    """A further worker of an instance, with the settings of the instance's own one, and ``settings`` as variables.
+    ``python``: the interpreter; empty: the tests' one."""
 
-    def __init__(self, instance: Instance, worker_id: str) -> None:
+    def __init__(
+        self, instance: Instance, worker_id: str, python: str = "", **settings: str
+    ) -> None:
         self.id = worker_id
-        self._log = instance.data_dir / f"{worker_id}.log"
+        self.log = instance.data_dir / f"{worker_id}.log"
         pid = instance.child(WORKER)["pid"]
         pairs = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
         environ = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
         environ["MAGNETAR_FUNCTIONS_WORKER_WORKER_ID"] = worker_id
-        environ["MAGNETAR_FUNCTIONS_WORKER_WORKER_PORT"] = str(free_ports(1)[0])
+        names = [f"MAGNETAR_FUNCTIONS_WORKER_WORKER_PORT{end}" for end in ("", "_TLS")]
+        for name, port in zip(names, free_ports(2), strict=True):
+            if name in environ or not name.endswith("TLS"):
+                environ[name] = str(port)
+        environ |= settings
         command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:-1]
+        command[0] = python or command[0]
         self._command, self._environ, self._root = command, environ, instance.root
         self.process = self._start()
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        with self._log.open("ab") as log:
+        with self.log.open("ab") as log:
             return subprocess.Popen(
                 self._command, cwd=self._root, env=self._environ, stdout=log, stderr=log
             )
@@ -77,8 +85,10 @@ class WorkerProcess:
 
 
 @contextmanager
-def further_worker(instance: Instance, worker_id: str = "second-worker") -> Iterator[WorkerProcess]:
-    worker = WorkerProcess(instance, worker_id)
+def further_worker(
+    instance: Instance, worker_id: str = "second-worker", python: str = "", **settings: str
+) -> Iterator[WorkerProcess]:
+    worker = WorkerProcess(instance, worker_id, python, **settings)
     try:
         yield worker
     finally:

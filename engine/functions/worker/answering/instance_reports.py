@@ -24,6 +24,8 @@ def status_of(
         **_latest("latestSystemExceptions", status.latest_system_exceptions, running),
     }
     head: JsonObject = {"running": running, "error": status.error, "numRestarts": restarts}
+    if status.cpu_limit:
+        head["cpuLimit"] = status.cpu_limit
     if component == "function":
         return {
             **head,

@@ -50,7 +50,7 @@ class TriedFunctions:
         lane = self._preparation.lane
         try:
             package = folder / (Path(of.file_name).name or DEFAULT_NAME)
-            await lane.run(partial(folder.mkdir, mode=0o700, parents=True))
+            await lane.run(partial(self._preparation.make, folder))
             if code:
                 await lane.run(partial(package.write_bytes, code))
             else:

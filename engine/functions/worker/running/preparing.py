@@ -1,6 +1,7 @@
 """The specification of an instance, with its code in a folder of its own that is removed behind it."""
 
 import asyncio
+import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -10,12 +11,14 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from engine.auth.private_files import replace_private
+from engine.auth.private_files import replace_private, write_private
 from engine.base.disk.files import Lane
 from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope, restarting
 from engine.functions.definitions import functions_pb2 as pb
-from engine.functions.runtime.ports import InstanceSpec
+from engine.functions.runtime.instance_users import InstanceUsers
+from engine.functions.runtime.ports import InstanceSpec, InstanceUser
+from engine.functions.runtime.processes import THROUGH
 from engine.functions.worker.placing.known_assignments import key_of
 from engine.functions.worker.running.function_tokens import RENEWED_EVERY_S, FunctionTokens
 
@@ -48,6 +51,15 @@ class Preparation:
     topics: Callable[[pb.FunctionDetails], Awaitable[None]] | None = None
     tokens: FunctionTokens | None = None
     """Issuer of the instances' tokens; None where functions log in without one."""
+    users: InstanceUsers | None = None
+    """Users of the operating system that instances run as; None: the worker's own."""
+
+    def make(self, folder: Path) -> None:
+        """Make a folder of an instance, which others may pass only where it runs as another user. Raises OSError."""
+        folder.mkdir(mode=0o700, parents=True)
+        if self.users is not None:
+            for made in (self.folder, folder):
+                made.chmod(THROUGH)
 
     async def clear(self) -> None:
         """Remove what an earlier process of this worker has left. Raises OSError."""
@@ -69,10 +81,11 @@ class Preparation:
         code = folder / "code"
         if self.topics is not None:
             await self.topics(metadata.functionDetails)
-        await self.lane.run(partial(_make_empty, code))
+        await self.lane.run(partial(self._make_empty, folder))
         renewals = TaskScope("token of an instance")
+        user = None if self.users is None else self.users.take()
         try:
-            token_file = await self._token_file(metadata, folder / "token", renewals)
+            token_file = await self._token_file(metadata, folder / "token", renewals, user)
             yield InstanceSpec(
                 function=metadata,
                 instance=instance.instanceId,
@@ -80,14 +93,26 @@ class Preparation:
                 folder=folder / "run",
                 service_url=await self.service_urls(),
                 token_file=token_file,
+                user=user,
                 **self.common,
             )
         finally:
             await renewals.close()
+            if user is not None and self.users is not None:
+                self.users.give(user)
             await self.lane.run(partial(_remove, folder))
 
+    def _make_empty(self, folder: Path) -> None:
+        _remove(folder)
+        self.make(folder)
+        (folder / "code").mkdir(mode=0o700)
+
     async def _token_file(
-        self, metadata: pb.FunctionMetaData, path: Path, renewals: TaskScope
+        self,
+        metadata: pb.FunctionMetaData,
+        path: Path,
+        renewals: TaskScope,
+        user: InstanceUser | None,
     ) -> Path | None:
         """Write the token of a function to a file, which is renewed while the instance runs; None without one."""
         tokens = self.tokens
@@ -95,7 +120,8 @@ class Preparation:
             return None
 
         async def write() -> None:
-            await self.lane.run(partial(replace_private, path, tokens.issue(metadata).encode()))
+            data = tokens.issue(metadata).encode()
+            await self.lane.run(partial(_write_token, path, data, user))
 
         async def renew() -> None:
             while True:
@@ -120,9 +146,16 @@ class Preparation:
         return target
 
 
-def _make_empty(folder: Path) -> None:
-    _remove(folder)
-    folder.mkdir(mode=0o700, parents=True)
+def _write_token(path: Path, data: bytes, user: InstanceUser | None) -> None:
+    """Write a token for the user of an instance alone, who never finds another's. Raises OSError."""
+    if user is None:
+        replace_private(path, data)
+        return
+    draft = path.with_name(f".{path.name}")
+    draft.unlink(missing_ok=True)
+    write_private(draft, data)
+    os.chown(draft, user.uid, user.gid)
+    os.replace(draft, path)
 
 
 def _remove(folder: Path) -> None:
