@@ -2,8 +2,9 @@
 """Exits with 0 when the program of this container does its work, else with 1 and the reason.
 
 The program is that of the process 1, or the first argument. A broker, a bookie and a proxy are asked for ``/ready``, a
-gateway for a page. A metadata server must accept a connection. Of a worker only its process is known. Ports are those
-of the variables and of the file of settings; options of a command line are not known here.
+gateway for a page, a functions worker for ``/live``. A metadata server must accept a connection. Of a worker only its
+process is known. Ports are those of the variables and of the file of settings; options of a command line are not known
+here.
 """
 
 import os
@@ -70,6 +71,14 @@ def _proxy(environ: Mapping[str, str], folder: Path) -> str:
     return _asks(settings.bind_address, settings.web_service_port, "/ready")
 
 
+def _functions_worker(environ: Mapping[str, str], folder: Path) -> str:
+    from engine.functions.worker.settings import PROGRAM
+
+    worker = _load(PROGRAM, environ, folder).worker
+    # Ready is one that has read the functions, for which it waits as long as brokers are away.
+    return _asks(worker.bind_address, worker.worker_port, "/live")
+
+
 def _gateway(environ: Mapping[str, str], folder: Path) -> str:
     from gateway.environment import PROGRAM
 
@@ -94,6 +103,7 @@ CHECKS: dict[str, Callable[[Mapping[str, str], Path], str]] = {
     "broker": _broker,
     "bookie": _bookie,
     "proxy": _proxy,
+    "functions-worker": _functions_worker,
     "gateway": _gateway,
     "metadata": _metadata,
     "worker": lambda environ, folder: "",

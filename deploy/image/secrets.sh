@@ -4,7 +4,8 @@
 #   magnetar-secrets FOLDER HOST...
 #
 # The hosts are all names and addresses by which programs and clients reach the servers. FOLDER/magnetar is for
-# Magnetar's programs. The other folders are what one program of others may read: zookeeper, redis, postgres, prometheus.
+# Magnetar's programs. The other folders are what one program of others may read: zookeeper, redis, postgres, prometheus;
+# functions is for users' code.
 # For evaluation and for clusters without an authority of their own. Keep FOLDER/magnetar/authority.key.pem elsewhere afterwards.
 set -euf
 umask 077
@@ -37,7 +38,7 @@ make_certificate magnetar-broker client --organizational-unit 0:broker
 make_certificate superuser client
 
 [ -e token.key ] || magnetar tokens create-secret-key --output token.key
-for role in superuser magnetar-broker magnetar-gateway magnetar-proxy metrics; do
+for role in superuser magnetar-broker magnetar-functions magnetar-gateway magnetar-proxy metrics; do
     [ -e "$role.token" ] || magnetar tokens create --secret-key "file://$main/token.key" --subject "$role" >"$role.token"
 done
 
@@ -52,7 +53,8 @@ done
 
 # Copies for the programs of others, whose users differ from image to image.
 umask 022
-mkdir -p "$root/zookeeper" "$root/redis" "$root/postgres" "$root/prometheus"
+mkdir -p "$root/zookeeper" "$root/redis" "$root/postgres" "$root/prometheus" "$root/functions"
+cat ca.pem >"$root/functions/ca.pem"
 cat server.key server.pem >"$root/zookeeper/server.pem"
 cat ca.pem >"$root/zookeeper/ca.pem"
 printf 'requirepass %s\n' "$(cat redis.password)" >"$root/redis/redis.conf"

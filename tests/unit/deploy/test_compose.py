@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from bookie.settings import PROGRAM as BOOKIE
+from engine.functions.runtime.instance_users import NEEDED, InstanceUsers
+from engine.functions.worker.settings import PROGRAM as FUNCTIONS_WORKER
 from engine.programs.commands.cluster_metadata import PROGRAM as COMMAND
 from engine.proxy.settings import PROGRAM as PROXY
 from engine.settings import PROGRAM as BROKER
@@ -24,7 +26,7 @@ PROGRAMS = {
     **dict.fromkeys(("bookie-1", "bookie-2", "bookie-3"), BOOKIE),
     **dict.fromkeys(("broker-1", "broker-2"), BROKER),
     **dict.fromkeys(("gateway", "worker"), GATEWAY),
-    **{"proxy": PROXY, "init": COMMAND},
+    **{"proxy": PROXY, "init": COMMAND, "functions-worker": FUNCTIONS_WORKER},
 }
 
 
@@ -111,7 +113,23 @@ def test_containers_may_do_little_and_publish_on_loopback(services: dict[str, An
         assert service["security_opt"] == ["no-new-privileges:true"], name
         if name != "secrets":
             assert service["read_only"], name
-            assert "user" not in service, name
+            assert "user" not in service or name == "functions-worker", name
+
+
+def test_user_code_has_users_of_its_own_and_no_secrets(
+    services: dict[str, Any], document: dict[str, Any]
+) -> None:
+    worker = services["functions-worker"]
+    assert {f"CAP_{name}" for name in worker["cap_add"]} == set(NEEDED.values())
+    environment = worker["environment"]
+    prefix = "MAGNETAR_FUNCTIONS_WORKER"
+    assert not InstanceUsers.parse(environment[f"{prefix}_RUN_AS_USER"]).are_shared
+    mounts = dict(mount.split(":", 1) for mount in worker["volumes"])
+    assert mounts["functions"] == environment[f"{prefix}_DOWNLOAD_DIRECTORY"]
+    authority = Path(environment["MAGNETAR_BROKER_CLIENT_TRUST_CERTS_FILE_PATH"])
+    assert mounts["functions-secrets"] == f"{authority.parent}:ro"
+    others = {name for name, service in services.items() if "functions-secrets" in str(service)}
+    assert others == {"functions-worker", "secrets"}
 
 
 def test_secrets_are_in_files_alone(services: dict[str, Any]) -> None:
@@ -133,6 +151,6 @@ def test_prometheus_asks_services_at_the_ports_that_they_serve(services: dict[st
     parts = {
         name
         for name in services
-        if re.fullmatch(r"(metadata|bookie|broker)-\d|proxy|gateway", name)
+        if re.fullmatch(r"(metadata|bookie|broker)-\d|proxy|gateway|functions-worker", name)
     }
     assert asked.keys() == parts
