@@ -7,9 +7,10 @@ unknown.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
+from operator import attrgetter
 
 from engine.auth.viewer import Viewer
-from gateway.services.index.figures import KnownValues, Shown, Values, filled
+from gateway.services.index.figures import STORAGE, KnownValues, Shown, Values, filled
 from gateway.services.index.kept_selections import KeptSelections
 from gateway.services.index.rows import LAST
 from gateway.services.index.seen_topics import NamespaceOrders, SeenTopics
@@ -31,6 +32,8 @@ class ListedTopics(ABC):
         """Called with (topic of the list, before, after) at each change of its values, last known ones included."""
         self.sums = IndexSums()
         self._shown: dict[str, Shown] = {}
+        self._by_name: list[Shown] | None = None
+        """All topics sorted by name; None after one was added or removed."""
         self._gathering: Shown | None = None
         """A partitioned topic whose parts are still being added."""
         self._recalled: dict[str, tuple[int, Values]] = {}
@@ -65,6 +68,7 @@ class ListedTopics(ABC):
 
     def _show(self, shown: Shown) -> None:
         self._shown[shown.name] = shown
+        self._by_name = None
         shown.values, shown.known = self._figures_of(shown)
         self.sums.add(shown)
         if self._orders is not None:
@@ -75,6 +79,7 @@ class ListedTopics(ABC):
 
     def _hide(self, shown: Shown) -> None:
         del self._shown[shown.name]
+        self._by_name = None
         if self._orders is not None:
             self._orders.hide(shown)
         self.sums.remove(shown)
@@ -136,11 +141,19 @@ class ListedTopics(ABC):
         selection = self._selections.request(
             viewer,
             chosen,
-            lambda: TopicSelection(viewer, chosen, self._shown, others, among, now_ms),
+            lambda: TopicSelection(
+                viewer, chosen, self._shown, others, among, now_ms, self._in_name_order
+            ),
         )
         selection.limit(among)
         selection.catch_up(now_ms)
         return selection
+
+    def _in_name_order(self) -> list[Shown]:
+        """Return all topics sorted by name, which the orders of all selections begin with; not to be changed."""
+        if self._by_name is None:
+            self._by_name = sorted(self._shown.values(), key=attrgetter("name"))
+        return self._by_name
 
     def _select_seen(self, viewer: Viewer, chosen: Chosen) -> SeenTopics:
         if self._orders is None:
@@ -158,6 +171,17 @@ class ListedTopics(ABC):
         elif self._orders is not None:
             self._orders.keep({chosen for _, chosen in self._seen})
         self._selections.drop_unused()
+
+    def largest_stored(self, namespaces: Collection[str]) -> dict[str, int | None]:
+        """Return the stored bytes of the largest topic of each namespace, by full name; None where that of no topic is
+        known. Namespaces without topics are left out. The cost is that of one pass over all topics."""
+        largest: dict[str, int | None] = {}
+        for shown in self._shown.values():
+            namespace = shown.namespace
+            if namespace in namespaces:
+                stored, known = shown.values[STORAGE], largest.get(namespace)
+                largest[namespace] = known if stored is None else max(stored, known or 0)
+        return largest
 
     def certain(self, name: str) -> Values:
         """Return a listed topic's values as far as they hold now. Raises KeyError when it does not exist."""

@@ -1,6 +1,7 @@
 """Sums of topics' figures: of all topics, and by namespace for viewers who see some of them. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 from typing import TypedDict
 
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
@@ -123,6 +124,13 @@ class IndexSums:
         own = self._by_tenant.get(name.partition("/")[0], {}).get(name)
         return _numbers([own] if own and viewer.sees(name) else [])
 
+    def figures_of_namespaces(self, viewer: Viewer, tenant: str, field: str) -> dict[str, float]:
+        """Return the number to sort by of each namespace that is seen and has topics, by its name without the tenant.
+        ``field``: of SORTED_BY; those without topics have ``figure_without_topics``."""
+        figure = _FIGURES[field]
+        start = len(tenant) + 1
+        return {sums.namespace[start:]: figure(sums) for sums in self._spaces(viewer, tenant)}
+
     def _added(self, viewer: Viewer) -> tuple[int, Sequence[int], Sequence[int]]:
         if viewer.everything:
             return self._all.topics, self._all.values, self._all.known
@@ -141,6 +149,29 @@ class IndexSums:
         for name, sums in self._by_tenant.get(tenant, {}).items():
             if viewer.sees(name):
                 yield sums
+
+
+def _rank_of_age(sums: Sums) -> float:
+    """Return a number that is greater for an older message, the least for no known one."""
+    oldest = sums.oldest.least
+    return -float(oldest) if oldest > 0 else -inf
+
+
+def figure_without_topics(field: str) -> float:
+    """Return the number to sort by of a namespace without topics."""
+    return _FIGURES[field](Sums(""))
+
+
+_FIGURES: dict[str, Callable[[Sums], float]] = {
+    "topics": lambda sums: sums.topics,
+    "backlog": lambda sums: sums.values[MESSAGES],
+    "oldest_age": _rank_of_age,
+    "msg_rate_in": lambda sums: sums.values[RATE_IN],
+    "msg_rate_out": lambda sums: sums.values[RATE_OUT],
+    "storage_bytes": lambda sums: sums.values[STORAGE],
+}
+SORTED_BY = tuple(_FIGURES)
+"""Fields of TenantNumbers by which lists are sorted: ``backlog`` in messages, ``oldest_age`` by the oldest message."""
 
 
 def _numbers(spaces: list[Sums]) -> TenantNumbers:

@@ -5,6 +5,7 @@ parts. A part that no broker has loaded keeps what was known last, without clien
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from engine.admin.api.rows import OLDEST_UNKNOWN, SubscriptionCell
@@ -84,6 +85,8 @@ class SubscriptionIndex:
         self._parts: dict[str, dict[str, None]] = {}
         """Parts with subscriptions, by listed topic."""
         self._shown: dict[str, ListedSubscription] = {}
+        self._by_name: list[ListedSubscription] | None = None
+        """All subscriptions sorted by key; None after one was added or removed."""
         self._with_target: dict[str, ListedSubscription] = {}
         self._stale: dict[tuple[str, str], None] = {}
         """Subscriptions of partitioned topics that are to be summed again before the list is read."""
@@ -177,12 +180,14 @@ class SubscriptionIndex:
         if not cells:
             if shown is not None:
                 del self._shown[key]
+                self._by_name = None
                 self._with_target.pop(key, None)
                 self._touch(key)
             return
         total = cells[0] if len(cells) == 1 else _summed(cells)
         if shown is None:
             shown = self._shown[key] = ListedSubscription(topic, title, total)
+            self._by_name = None
             self._touch(key)
         else:
             before = shown.values
@@ -211,11 +216,19 @@ class SubscriptionIndex:
         selection = self._selections.request(
             viewer,
             chosen,
-            lambda: SubscriptionSelection(viewer, chosen, self._shown, others, among, now_ms),
+            lambda: SubscriptionSelection(
+                viewer, chosen, self._shown, others, among, now_ms, self._in_name_order
+            ),
         )
         selection.limit(among)
         selection.catch_up(now_ms)
         return selection
+
+    def _in_name_order(self) -> list[ListedSubscription]:
+        """Return all subscriptions sorted by key; not to be changed."""
+        if self._by_name is None:
+            self._by_name = sorted(self._shown.values(), key=attrgetter("name"))
+        return self._by_name
 
     def drop_unused(self) -> None:
         """Drop the selections that were not requested since the last call."""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from engine.base.names import TopicParts, split_topic
 from gateway.services.index.selection import Listed, TopicSelection
 
 Values = tuple[int | None, ...]
@@ -34,8 +33,9 @@ class SubscriptionSelection(TopicSelection):
     rate_out_column = COLUMNS.index("msg_rate_out")
     oldest_column = OLDEST
 
-    def _parts_of(self, item: Any) -> TopicParts:
-        return split_topic(item.topic)
+    def _topic_of(self, item: Any) -> str:
+        topic: str = item.topic
+        return topic
 
     def _texts_of(self, topics: Sequence[Any]) -> list[str]:
         if self._field == "subscription":

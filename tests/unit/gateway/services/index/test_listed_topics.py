@@ -1,7 +1,11 @@
 """Orders and selections of the list of topics."""
 
+import random
+from typing import ClassVar
+
 from engine.admin.api.rows import OLDEST_UNKNOWN
 from engine.auth.viewer import ALL
+from gateway.services.index.figures import RATE_IN
 from gateway.services.index.kept_selections import SELECTIONS_MAX
 from gateway.services.index.rows import FIELDS
 from gateway.services.index.selection import Chosen
@@ -17,6 +21,61 @@ def test_every_field_sorts_both_ways() -> None:
         down = index.select(ALL, Chosen(sort=f"-{field}")).names()
         assert up == [f"{T}a", f"{T}b", f"{T}c"]
         assert down == (up[::-1] if field in ("name", "topic") else up), "equals stand by name"
+
+
+class CountedName(str):
+    """A name whose comparisons are counted."""
+
+    compared: ClassVar[int] = 0
+
+    def __lt__(self, other: str) -> bool:
+        CountedName.compared += 1
+        return str.__lt__(self, other)
+
+
+def test_a_further_order_compares_no_names_and_a_window_none_at_all() -> None:
+    count, rng = 2_000, random.Random(1)
+    index = TopicIndex()
+    names = [CountedName(f"{T}{number:05}") for number in range(count)]
+    rng.shuffle(names)
+    index.apply(
+        "b",
+        answer(
+            5,
+            *(
+                [name, *values(backlog_messages=rng.randrange(10**9), msg_rate_in=number % 50)]
+                for number, name in enumerate(names)
+            ),
+        ),
+    )
+    index.select(ALL, Chosen(sort="-backlog"))
+    assert CountedName.compared > count, "the names are sorted once"
+    for sort in ("-msg_rate_in", "msg_rate_in", "backlog", "-storage_bytes"):
+        CountedName.compared = 0
+        selected = index.select(ALL, Chosen(sort=sort))
+        assert CountedName.compared == 0, sort
+        assert len(selected.names(500, 600)) == 100
+        assert index.select(ALL, Chosen(sort=sort)).names(0, 50) == selected.names(0, 50)
+        assert CountedName.compared == 0, "a window of a stored order"
+    ranked = [(-index.certain(name)[RATE_IN], name) for name in names]  # type: ignore[operator]
+    assert index.select(ALL, Chosen(sort="-msg_rate_in")).names() == [
+        name for _, name in sorted(ranked)
+    ]
+
+
+def test_changes_of_figures_are_searched_for_and_not_sorted_again() -> None:
+    count = 2_000
+    index = TopicIndex()
+    index.apply(
+        "b", answer(5, *([f"{T}{n:05}", *values(backlog_messages=n)] for n in range(count)))
+    )
+    chosen = Chosen(sort="-backlog")
+    index.select(ALL, chosen)
+    names = [CountedName(f"{T}{number:05}") for number in range(0, count, 100)]
+    CountedName.compared = 0
+    index.apply("b", answer(6, *([name, *values(backlog_messages=10 * count)] for name in names)))
+    assert index.select(ALL, chosen).names(0, 20) == names
+    assert CountedName.compared <= len(names) * 12, "about log2 of the list for each"
 
 
 def test_words_are_looked_for_in_what_a_short_selection_left() -> None:

@@ -1,5 +1,6 @@
 """Sums and lists of the index for viewers who see some namespaces."""
 
+import math
 import random
 from typing import Any
 
@@ -12,6 +13,7 @@ from gateway.services.feeds.row_list import RowChanges
 from gateway.services.index import seen_topics
 from gateway.services.index.rows import LAST, NO
 from gateway.services.index.selection import Chosen
+from gateway.services.index.sums import SORTED_BY, figure_without_topics
 from gateway.services.index.topic_index import TopicIndex
 
 TENANTS = ("a", "b", "old/west")
@@ -68,10 +70,34 @@ def check(index: TopicIndex, viewer: Viewer) -> None:
         assert numbers["topics"] == len(of_it)
         assert numbers["unknown"] == sum(topic.known == NO for topic in of_it)
         assert numbers["backlog"] == sum(topic.values[backlog] or 0 for topic in of_it)
+    check_namespaces(index, viewer)
     for chosen in CHOICES:
         whole = index.select(ALL, chosen).names()
         seen = [name for name in whole if viewer.sees_topic(name)]
         assert index.select(viewer, chosen).names() == seen, (viewer, chosen)
+
+
+def check_namespaces(index: TopicIndex, viewer: Viewer) -> None:
+    """Check the numbers that namespaces are sorted by, and their largest topics, against their sums and topics."""
+    for tenant in ("a", "b", "old"):
+        for field in SORTED_BY:
+            figures = index.sums.figures_of_namespaces(viewer, tenant, field)
+            for local, figure in figures.items():
+                numbers = index.sums.of_namespace(viewer, f"{tenant}/{local}")
+                if field == "oldest_age":
+                    assert figure == -(numbers["oldest_at"] or math.inf)
+                else:
+                    name = "backlog_messages" if field == "backlog" else field
+                    value = numbers[name]  # type: ignore[literal-required]
+                    assert figure == round(value * (1000 if "rate" in field else 1))
+            seen = {split_topic(topic.name).scope for topic in index}
+            assert {f"{tenant}/{local}" for local in figures} == {
+                scope for scope in seen if scope.startswith(f"{tenant}/") and viewer.sees(scope)
+            }
+    storage = ROW_COLUMNS.index("storage_bytes")
+    for scope, largest in index.largest_stored(SPACES[:4]).items():
+        stored = [t.values[storage] for t in index if split_topic(t.name).scope == scope]
+        assert largest == max((value for value in stored if value is not None), default=None)
 
 
 def test_a_viewer_gets_the_sums_and_lists_of_what_it_sees_after_any_changes() -> None:
@@ -146,3 +172,8 @@ def test_a_narrower_selection_of_another_viewer_is_not_searched() -> None:
     other = Viewer(frozenset({"b/n"}))
     assert index.select(other, Chosen(q="t")).names() == [n for n in NAMES if "//b/n/" in n]
     assert len(index.select(ALL, Chosen(q="t"))) == len(NAMES)
+
+
+def test_a_namespace_without_topics_is_sorted_below_those_with() -> None:
+    assert figure_without_topics("oldest_age") == -math.inf
+    assert {figure_without_topics(f) for f in SORTED_BY if f != "oldest_age"} == {0}
