@@ -26,14 +26,10 @@ from gateway.services import catalog
 from gateway.services.clock import now_ms
 from gateway.services.collection.snapshot import Snapshot
 from gateway.services.engine_link import Engine
-from gateway.services.index.selection import Chosen
-from gateway.services.index.sums import TenantNumbers
+from gateway.services.index.sums import SORTED_BY, TenantNumbers, figure_without_topics
 
 FIRST_TOPICS = 10
-SORTS = (
-    *("name", "topics", "backlog", "oldest_age", "msg_rate_in", "msg_rate_out"),
-    "storage_bytes",
-)
+SORTS = ("name", *SORTED_BY)
 """Fields that the lists of tenants and namespaces can be sorted by."""
 Body = dict[str, Any]
 
@@ -43,7 +39,11 @@ async def tenants(viewer: Viewer, cluster: Cluster, engine: Engine, params: Para
     seen = [name for name in await list_tenants(engine.store) if viewer.sees_tenant(name)]
     snapshot = await _snapshot(cluster)
     numbers_of = None if snapshot is None else partial(snapshot.topics.sums.of_tenant, viewer)
-    names, answer = _window_of(seen, params, numbers_of)
+
+    def figure_of(field: str) -> Callable[[str], float] | None:
+        return None if numbers_of is None else lambda name: _figure(numbers_of(name), field)
+
+    names, answer = _window_of(seen, params, figure_of)
     rows = await catalog.each(names, lambda name: _tenant(viewer, engine, name))
     listed = [
         {**row, "numbers": numbers_of and numbers_of(row["name"])}
@@ -85,36 +85,37 @@ async def namespaces(
         name = f"{tenant_name}/{local}"
         return None if snapshot is None else snapshot.topics.sums.of_namespace(viewer, name)
 
-    def largest_bytes(local: str) -> int | None:
-        chosen = Chosen(tenant=tenant_name, namespace=local, sort="-storage_bytes")
+    def figure_of(field: str) -> Callable[[str], float] | None:
         if snapshot is None:
             return None
-        _, rows = snapshot.rows(viewer, chosen, 0, 1)
-        return rows[0]["storage_bytes"] if rows else 0
+        # Most of very many namespaces have no topics: only the others have figures of their own.
+        figures = snapshot.topics.sums.figures_of_namespaces(viewer, tenant_name, field)
+        without = figure_without_topics(field)
+        return lambda local: figures.get(local, without)
 
-    locals_seen = [name.partition("/")[2] for name in full]
-    names, answer = _window_of(locals_seen, params, numbers_of if snapshot else None)
+    start = len(tenant_name) + 1
+    names, answer = _window_of([name[start:] for name in full], params, figure_of)
+    initial = of_cluster(new_policies([engine.cluster], {}, engine.cluster), engine.cluster)
+    read = await catalog.each(names, lambda local: _namespace(engine, tenant_name, local, initial))
+    present = [item for item in read if item is not None]
+    limited = {f"{tenant_name}/{row['name']}" for row, stored in present if has_size_quota(stored)}
+    largest = snapshot.topics.largest_stored(limited) if snapshot is not None and limited else {}
 
-    async def row_of(local: str) -> Body | None:
-        read = await _namespace(engine, tenant_name, local)
-        if read is None:
-            return None
-        row, stored = read
-        numbers = numbers_of(local)
+    def shown(row: Body, stored: Stored) -> Body:
+        numbers, full_name = numbers_of(row["name"]), f"{tenant_name}/{row['name']}"
         quotas = quotas_of(
             stored,
             topics=row.pop("with_partitions"),
             numbers=numbers,
-            largest_bytes=largest_bytes(local) if has_size_quota(stored) else None,
+            largest_bytes=None if snapshot is None else largest.get(full_name, 0),
             now_ms=now_ms(),
         )
         return {**row, "numbers": numbers, "quotas": quotas}
 
-    rows = await catalog.each(names, row_of)
     return {
         "tenant": _tenant_row(tenant_name, info, len(full)),
         **answer,
-        "rows": [row for row in rows if row is not None],
+        "rows": [shown(row, stored) for row, stored in present],
     }
 
 
@@ -141,10 +142,9 @@ async def namespace(engine: Engine, name: NamespaceName) -> Body:
     }
 
 
-def _is_set(policy: Policy, stored: Stored, cluster: str) -> bool:
-    """Return whether the namespace has a value other than the one that it is created with in ``cluster``."""
+def _is_set(policy: Policy, stored: Stored, initial: Stored) -> bool:
+    """Return whether the namespace has a value other than the one that it is created with."""
     value = policy.says(Level.NAMESPACE, stored)
-    initial = of_cluster(new_policies([cluster], {}, cluster), cluster)
     return value is not None and value != find(initial, policy.key)
 
 
@@ -166,8 +166,11 @@ def _tenant_row(name: str, info: Stored, count: int) -> Body:
     }
 
 
-async def _namespace(engine: Engine, tenant_name: str, local: str) -> tuple[Body, Stored] | None:
-    """Return the row of a namespace, and its policies; None when it was deleted meanwhile."""
+async def _namespace(
+    engine: Engine, tenant_name: str, local: str, initial: Stored
+) -> tuple[Body, Stored] | None:
+    """Return the row of a namespace, and its policies; None when it was deleted meanwhile. ``initial``: the policies
+    that a namespace is created with."""
     full = f"{tenant_name}/{local}"
     stored = await find_node(engine.store, paths.namespace_policies(full))
     if stored is None:
@@ -181,37 +184,34 @@ async def _namespace(engine: Engine, tenant_name: str, local: str) -> tuple[Body
         "name": local,
         "topics": len(parents) + len(plain),
         "with_partitions": sum(counts) + len(plain),
-        "policies": sum(_is_set(policy, stored, engine.cluster) for policy in OF_NAMESPACES),
+        "policies": sum(_is_set(policy, stored, initial) for policy in OF_NAMESPACES),
         "deleting": bool(stored.get("deleted")),
     }
     return row, stored
 
 
 def _window_of(
-    names: list[str], params: Params, numbers_of: Callable[[str], TenantNumbers | None] | None
+    names: list[str], params: Params, figure_of: Callable[[str], Callable[[str], float] | None]
 ) -> tuple[list[str], Body]:
-    """Return the names of a list request, and the other members of its answer. Without numbers the list is ordered by
-    name. Raises InvalidField."""
+    """Return the names of a list request, and the other members of its answer. ``figure_of(field)`` returns the
+    function to sort by, or None without numbers: the list is ordered by name then. Raises InvalidField."""
     offset, limit = window(params)
     sort = params.get("sort", "")
     key, descending = sort.removeprefix("-"), sort.startswith("-")
     if key not in ("", *SORTS):
         raise InvalidField("sort", f"must be one of {', '.join(SORTS)}, '-' in front to turn round")
     fragment = params.get("q", "").lower()
-    chosen = [name for name in names if fragment in name.lower()]
+    chosen = [name for name in names if fragment in name.lower()] if fragment else list(names)
     if key == "name":
         chosen.sort(reverse=descending)
-    elif key and numbers_of is not None:
-        figures = {name: _figure(numbers_of(name), key) for name in chosen}
-        chosen.sort(key=figures.__getitem__, reverse=descending)
+    elif key and (figure := figure_of(key)) is not None:
+        chosen.sort(key=figure, reverse=descending)
     answer = {"total": len(chosen), "offset": offset, "limit": limit}
     return chosen[offset : offset + limit], answer
 
 
-def _figure(numbers: TenantNumbers | None, key: str) -> float:
+def _figure(numbers: TenantNumbers, key: str) -> float:
     """Return the number to sort by. An age is the greater the earlier its time; without a known one it is the least."""
-    if numbers is None:
-        return 0.0
     if key == "oldest_age":
         return -float(numbers["oldest_at"] or inf)
     figures: dict[str, Any] = {**numbers, "backlog": numbers["backlog_messages"]}

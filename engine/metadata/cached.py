@@ -37,6 +37,8 @@ ENTRY_BYTES = 1_600
 """Approximate memory of an entry without its answers, including its watch."""
 NAME_BYTES = 60
 """Approximate memory of a text without its characters."""
+KEPT_MAX = 16
+"""Objects of ``kept``; the least recently used one is dropped for another."""
 
 T = TypeVar("T")
 S = TypeVar("S", bound=MetadataStore)
@@ -109,6 +111,7 @@ class CachedStore:
         self._connection = store.connection
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._topics: dict[str, dict[str, dict[str, None]]] = {}
+        self._kept: OrderedDict[Any, Any] = OrderedDict()
         self._tasks = TaskScope("metadata-cache")
         self._context = contextvars.copy_context()
         self._followers: list[StaleNamespaces] = []
@@ -209,6 +212,18 @@ class CachedStore:
             result = make(names, path)
             self._cache_derived(path, CHILDREN, names, make, result)
         return cast(T, result)
+
+    def kept(self, path: str, make: Callable[[], T]) -> T:
+        """See ``kept``."""
+        if not self._live():
+            return make()
+        key = path, make
+        if key not in self._kept:
+            if len(self._kept) >= KEPT_MAX:
+                self._kept.popitem(last=False)
+            self._kept[key] = make()
+        self._kept.move_to_end(key)
+        return cast(T, self._kept[key])
 
     def _cache_derived(self, path: str, read: str, source: Any, make: Any, result: Any) -> None:
         """Cache a derived value if its source is still the cached answer."""
@@ -354,6 +369,7 @@ class CachedStore:
         """Drop all entries of a lost connection, whose watches are lost as well."""
         self._entries.clear()
         self._topics.clear()
+        self._kept.clear()
         self._mark_everything()
         self._bytes = 0
 
@@ -456,6 +472,14 @@ class CachedStore:
         """Forget a written path and its parent (C2), also after a failed or cancelled write, which may take effect."""
         self.forget_path(path)
         self.forget_path(parent_of(path))
+        # A change of a child shows in the list of children; a change further below may concern what is kept (C2).
+        for key in [key for key in self._kept if _is_far_below(path, key[0])]:
+            del self._kept[key]
+
+
+def _is_far_below(path: str, ancestor: str) -> bool:
+    """Return whether the path is below a child of ``ancestor``."""
+    return path.startswith(f"{ancestor}/") and "/" in path[len(ancestor) + 1 :]
 
 
 def _has_child(entry: _Entry, name: str) -> bool:
@@ -520,6 +544,14 @@ async def derived_children(
     if isinstance(store, CachedStore):
         return await store.derived_children(path, make)
     return make(await store.children(path), path)
+
+
+def kept(store: MetadataStore, path: str, make: Callable[[], T]) -> T:
+    """Return the object of ``make`` that is kept for a path as long as the connection lasts, for callers that remember
+    more nodes than are cached. Nothing changes it when a node changes: its owner checks what it remembers. Without a
+    cache or a connection it is a new one. ``make`` must be a function of a module, as for ``derived``."""
+    at_path = store_at(store, path)
+    return at_path.kept(path, make) if isinstance(at_path, CachedStore) else make()
 
 
 def fresh(store: S, *paths: str) -> S:

@@ -57,12 +57,12 @@ async def partition_count(store: MetadataStore, topic: TopicName) -> int:
 
 
 async def scopes(store: MetadataStore) -> list[str]:
-    """Return all ``tenant/name`` below which topics may be stored, sorted: namespaces, and the parents of a cluster's
-    legacy namespaces, with or without policies."""
+    """Return all ``tenant/name`` below which topics are stored, sorted: namespaces, and the parents of a cluster's
+    legacy namespaces, with or without policies. Reads two nodes for each tenant, however many namespaces it has."""
     tenants = await children(store, paths.POLICIES)
 
     async def names_in(tenant: str) -> set[str]:
-        trees = (paths.POLICIES, paths.MANAGED_LEDGERS, paths.PARTITIONED_TOPICS)
+        trees = (paths.MANAGED_LEDGERS, paths.PARTITIONED_TOPICS)
         return {name for tree in trees for name in await children(store, f"{tree}/{tenant}")}
 
     by_tenant = zip(tenants, await each(tenants, names_in), strict=True)

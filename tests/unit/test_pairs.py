@@ -92,7 +92,6 @@ THROUGH = {
     "engine/schema/values/primitive_writing.py": "unit/schema/test_encoding.py",
     "engine/schema/values/shown.py": "unit/schema/test_decoding.py",
     "engine/tenancy/geo/shadow_checks.py": "unit/broker/administration/operations/test_shadow_topics.py",
-    "engine/tenancy/listing.py": "unit/gateway/services/test_catalog.py",
     "engine/tenancy/policies/forms.py": "unit/tenancy/policies/test_table.py",
     "engine/tenancy/policies/limit_rows.py": "unit/tenancy/policies/test_table.py",
     "engine/tenancy/policies/rate_rows.py": "unit/tenancy/policies/test_table.py",

@@ -12,6 +12,22 @@ ROUTED_TESTS = "unit/metadata/apart/test_routed.py"
 
 EDITS = (
     Edit(
+        "what-is-kept-outlives-an-own-change-below",
+        CACHED,
+        "            del self._kept[key]",
+        "            pass",
+        ("unit/tenancy/test_listing.py::test_own_changes_show_at_once",),
+        "C2",
+    ),
+    Edit(
+        "what-is-kept-outlives-the-connection",
+        CACHED,
+        "        self._kept.clear()",
+        "        pass",
+        ("unit/tenancy/test_listing.py::test_nothing_is_remembered_over_a_lost_connection",),
+        "C3",
+    ),
+    Edit(
         "copy-gives-numbers-of-ephemeral-nodes-again",
         "engine/metadata/copying.py::copy",
         "await _count_left_out(source, target, sorted(owners))",

@@ -94,6 +94,29 @@ async def test_a_round_without_changes_reads_nothing(bench: Bench) -> None:
     assert await followed.refresh() == ({}, {str(NS.topic("new"))})
 
 
+async def test_namespaces_without_topics_are_not_read(bench: Bench) -> None:
+    for number in range(200):
+        path = f"/admin/policies/public/empty-{number}"
+        await bench.other.create(path, b"{}")
+    await metadata.create_missing(bench.other, NS.topic("t"))
+    followed = TopicCatalog(bench.cached)
+    await followed.refresh()
+    assert bench.asked.total() <= 20
+    first = NamespaceName.parse("public/empty-7")
+    await metadata.create_missing(bench.other, first.topic("first"))
+    await metadata.create_partitioned(
+        bench.other, NamespaceName.parse("public/empty-8").topic("p"), 2
+    )
+    await asyncio.sleep(0.01)
+    bench.asked.clear()
+    changed = await followed.refresh()
+    assert changed.known == {
+        "persistent://public/empty-7/first": 0,
+        "persistent://public/empty-8/p": 2,
+    }
+    assert bench.asked.total() <= 20
+
+
 async def test_topics_of_legacy_namespaces_are_listed_before_they_are_loaded(
     bench: Bench,
 ) -> None:
