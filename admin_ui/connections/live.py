@@ -7,7 +7,7 @@ from admin_ui.params import Params
 from engine.auth.rights import SUPERUSER
 from engine.auth.viewer import Viewer
 from gateway.clusters.cluster import Cluster
-from gateway.services.connections.gathered_connections import FRESH_S
+from gateway.services.feeds.gathered_table import FRESH_S
 
 ROWS_MAX = 200
 

@@ -44,10 +44,10 @@ async def connections(
     offset, limit = window(params, limit_max)
     chosen = filter_of(params)
     table = await cluster.link.arun(cluster.part(gathered).table)
-    rows = table.selected(chosen)
+    rows = table.selected(chosen, offset, offset + limit)
     return {
         "at": table.at,
-        "total": len(rows),
+        "total": table.count(chosen),
         "all": len(table),
         "brokers": table.brokers,
         "silent": [
@@ -55,7 +55,7 @@ async def connections(
         ],
         "offset": offset,
         "limit": limit,
-        "rows": [connection.row() for connection in rows[offset : offset + limit]],
+        "rows": [connection.row() for connection in rows],
         "groups": table.groups(chosen, params["group"]) if params.get("group") else [],
     }
 

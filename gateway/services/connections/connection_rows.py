@@ -1,13 +1,18 @@
-"""The connections of a cluster: rows, those that pass a filter in an order, and groups of them. Pure."""
+"""The connections of a cluster: rows, those that pass a filter in an order, and groups of them. Pure.
+
+Brokers report connections as lists of cells, which are filtered and sorted as they are. Rows are made of those alone
+that are shown.
+"""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from engine.admin.api.brokers import CONNECTION_COLUMNS
 from gateway.services.connections.client_libraries import ClientLibrary, library_of, version_key
-from gateway.services.index.selection import has_words, words_of
+from gateway.services.index.selection import words_of
 
 GROUPS_MAX = 100
 ORDERS_MAX = 16
@@ -51,16 +56,6 @@ class ListedConnection(NamedTuple):
         """The number and the time, which no other connection of the broker has."""
         return f"{self.number}-{self.since}"
 
-    @property
-    def host(self) -> str:
-        return self.address.rpartition(":")[0]
-
-    @property
-    def text(self) -> str:
-        """Text in which words of a filter are searched."""
-        parts = (self.address, self.sent, self.application, self.role or "", self.broker)
-        return " ".join(parts)
-
     def row(self) -> dict[str, Any]:
         """Return the row of the console's list."""
         return {**self._asdict(), "id": self.id}
@@ -85,18 +80,39 @@ class Filter(NamedTuple):
     sort: str = "-since"
 
 
-def connection_of(
-    broker: str, cells: Sequence[Any], libraries: dict[str, ClientLibrary]
-) -> ListedConnection:
-    """Return a connection by its broker and its CONNECTION_COLUMNS. ``libraries``: those of the versions that were
-    met before, since many clients send the same."""
+Cells = Sequence[Any]
+"""A connection as its broker reports it: CONNECTION_COLUMNS."""
+Entry = tuple[str, Cells]
+"""A connection with its broker."""
+_CELL = {name: place for place, name in enumerate(CONNECTION_COLUMNS)}
+_NUMBER, _SINCE, _VERSION = _CELL["number"], _CELL["since_ms"], _CELL["version"]
+_ADDRESS, _APPLICATION, _ROLE = _CELL["address"], _CELL["application"], _CELL["role"]
+_ORIGINAL, _PROXY = _CELL["original_role"], _CELL["proxy_version"]
+_PRODUCERS, _CONSUMERS = _CELL["producers"], _CELL["consumers"]
+
+
+class Libraries(dict[str, ClientLibrary]):
+    """The libraries of the versions that were met, since many clients send the same."""
+
+    def __missing__(self, sent: str) -> ClientLibrary:
+        library = self[sent] = library_of(sent)
+        return library
+
+
+def _role(cells: Cells) -> str | None:
+    original: str | None = cells[_ORIGINAL]
+    role: str | None = cells[_ROLE]
+    return role if original is None else original
+
+
+def _proxy(cells: Cells) -> str | None:
+    return (cells[_ROLE] if cells[_ORIGINAL] is not None else None) or cells[_PROXY] or None
+
+
+def connection_of(broker: str, cells: Cells, libraries: Libraries) -> ListedConnection:
+    """Return a connection by its broker and its CONNECTION_COLUMNS."""
     values = dict(zip(CONNECTION_COLUMNS, cells, strict=True))
-    client = libraries.get(values["version"])
-    if client is None:
-        client = libraries[values["version"]] = library_of(values["version"])
-    original = values["original_role"]
-    role = values["role"] if original is None else original
-    proxy = values["role"] if original is not None else None
+    client = libraries[values["version"]]
     return ListedConnection(
         broker=broker,
         number=values["number"],
@@ -107,8 +123,8 @@ def connection_of(
         language=client.language,
         version=client.version,
         application=client.description or values["application"],
-        role=role,
-        proxy=proxy or values["proxy_version"] or None,
+        role=_role(cells),
+        proxy=_proxy(cells),
         listener=values["listener"],
         producers=values["producers"],
         consumers=values["consumers"],
@@ -118,32 +134,59 @@ def connection_of(
 
 
 class ConnectionTable:
-    """The connections as of ``at``; ``silent``: brokers that did not answer, with the reason, whose connections are not
-    known. Immutable, but for the results that it keeps."""
+    """The connections as of ``at``, by their brokers; ``silent``: brokers that did not answer, with the reason, whose
+    connections are not known. Immutable, but for the results that it keeps."""
 
     def __init__(
         self,
         at: int,
-        connections: Iterable[ListedConnection],
+        connections: Mapping[str, list[Cells]],
         silent: Mapping[str, str],
         brokers: int,
+        libraries: Libraries | None = None,
     ) -> None:
         self.at = at
         self.silent = dict(silent)
         self.brokers = brokers
         """Number of brokers that were asked."""
-        self._all = list(connections)
-        self._kept: dict[Filter, list[ListedConnection]] = {}
+        self._libraries = Libraries() if libraries is None else libraries
+        self._all: list[Entry] = [
+            (broker, cells)
+            for broker in sorted(connections)
+            for cells in sorted(connections[broker], key=itemgetter(_NUMBER))
+        ]
+        self._kept: dict[Filter, list[Entry]] = {}
 
     def __len__(self) -> int:
         return len(self._all)
 
     @cached_property
     def _texts(self) -> list[str]:
-        return [connection.text.lower() for connection in self._all]
+        """The texts in which words of a filter are searched, in lower case."""
+        application = self._value_of("application")
+        return [
+            " ".join(
+                (
+                    *(entry[1][_ADDRESS], entry[1][_VERSION], application(entry)),
+                    *(_role(entry[1]) or "", entry[0]),
+                )
+            ).lower()
+            for entry in self._all
+        ]
 
-    def selected(self, chosen: Filter) -> list[ListedConnection]:
-        """Return the connections that pass the filter, in its order; equals by broker and number."""
+    def count(self, chosen: Filter) -> int:
+        """Return the number of connections that pass the filter."""
+        return len(self._selected(chosen))
+
+    def selected(
+        self, chosen: Filter, start: int = 0, stop: int | None = None
+    ) -> list[ListedConnection]:
+        """Return the connections from ``start`` to ``stop`` of those that pass the filter, in its order; equals by
+        broker and number."""
+        entries = self._selected(chosen)[start:stop]
+        return [connection_of(broker, cells, self._libraries) for broker, cells in entries]
+
+    def _selected(self, chosen: Filter) -> list[Entry]:
         kept = self._kept.get(chosen)
         if kept is None:
             if len(self._kept) >= ORDERS_MAX:
@@ -151,40 +194,41 @@ class ConnectionTable:
             kept = self._kept[chosen] = self._sorted(self._filtered(chosen), chosen.sort)
         return kept
 
-    def _filtered(self, chosen: Filter) -> list[ListedConnection]:
-        rows: list[ListedConnection] = self._all
+    def _filtered(self, chosen: Filter) -> list[Entry]:
+        entries: list[Entry] = self._all
         if words := words_of(chosen.q):
-            texts = self._texts
-            rows = [row for row, text in zip(rows, texts, strict=True) if has_words(text, words)]
+            texts = zip(entries, self._texts, strict=True)
+            entries = [entry for entry, text in texts if all(word in text for word in words)]
         for field in ("library", "role", "application", "broker", "host"):
             if wanted := getattr(chosen, field):
-                rows = [row for row in rows if getattr(row, field) == wanted]
+                value = self._value_of(field)
+                entries = [entry for entry in entries if value(entry) == wanted]
         if chosen.version:
-            start = f"{chosen.version.rstrip('.')}."
-            rows = [row for row in rows if f"{row.version}.".startswith(start)]
+            start, version = f"{chosen.version.rstrip('.')}.", self._value_of("version")
+            entries = [entry for entry in entries if f"{version(entry)}.".startswith(start)]
         if chosen.proxy:
-            rows = [row for row in rows if (row.proxy is not None) == (chosen.proxy == "yes")]
+            has = chosen.proxy == "yes"
+            entries = [entry for entry in entries if (_proxy(entry[1]) is not None) == has]
         if chosen.kind:
-            rows = [row for row in rows if _KINDS[chosen.kind](row)]
-        return rows
+            passes = _KINDS[chosen.kind]
+            entries = [entry for entry in entries if passes(entry[1])]
+        return entries
 
-    def _sorted(self, rows: list[ListedConnection], sort: str) -> list[ListedConnection]:
-        field, descending = sort.removeprefix("-"), sort.startswith("-")
-        rows = sorted(rows, key=lambda row: (row.broker, row.number))
-        rows.sort(key=_rank(field), reverse=descending)
-        return rows
+    def _sorted(self, entries: list[Entry], sort: str) -> list[Entry]:
+        """Return the entries, which are by broker and number, in an order, where equals stay as they are."""
+        field = sort.removeprefix("-")
+        return sorted(entries, key=self._rank(field), reverse=sort.startswith("-"))
 
     def groups(self, chosen: Filter, grouping: str) -> list[dict[str, Any]]:
         """Return how many of the selected connections are alike in a field, most first, at most GROUPS_MAX."""
         counts: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
-        for row in self.selected(chosen):
-            named = (
-                (row.library, row.version) if grouping == "version" else (_field(row, grouping),)
-            )
-            sums = counts[named]
+        value, library = self._value_of(grouping), self._value_of("library")
+        for entry in self._selected(chosen):
+            own = str(value(entry) or "")
+            sums = counts[(library(entry), own) if grouping == "version" else (own,)]
             sums[0] += 1
-            sums[1] += row.producers
-            sums[2] += row.consumers
+            sums[1] += entry[1][_PRODUCERS]
+            sums[2] += entry[1][_CONSUMERS]
         ranked = sorted(counts.items(), key=lambda item: (-item[1][0], item[0]))
         return [
             {
@@ -197,22 +241,46 @@ class ConnectionTable:
             for named, sums in ranked[:GROUPS_MAX]
         ]
 
+    def _value_of(self, field: str) -> Callable[[Entry], Any]:
+        """Return the function that returns this field of an entry."""
+        libraries = self._libraries
+        match field:
+            case "broker":
+                return itemgetter(0)
+            case "host":
+                return lambda entry: entry[1][_ADDRESS].rpartition(":")[0]
+            case "library" | "language" | "version":
+                place = ClientLibrary._fields.index(field)
+                return lambda entry: libraries[entry[1][_VERSION]][place]
+            case "application":
+                return lambda entry: (
+                    libraries[entry[1][_VERSION]].description or entry[1][_APPLICATION]
+                )
+            case "role":
+                return lambda entry: _role(entry[1])
+            case "since":
+                return lambda entry: entry[1][_SINCE]
+        place = _CELL[field]
+        return lambda entry: entry[1][place]
 
-def _field(row: ListedConnection, field: str) -> str:
-    return str(getattr(row, field) or "")
+    def _rank(self, field: str) -> Callable[[Entry], Any]:
+        value = self._value_of(field)
+        if field == "version":
+            ranks: dict[str, Any] = {}
+            for _, cells in self._all:
+                sent = cells[_VERSION]
+                if sent not in ranks:
+                    library = self._libraries[sent]
+                    ranks[sent] = library.library, version_key(library.version)
+            return lambda entry: ranks[entry[1][_VERSION]]
+        if field == "role":
+            return lambda entry: value(entry) or ""
+        return value
 
 
-def _rank(field: str) -> Callable[[ListedConnection], Any]:
-    if field == "version":
-        return lambda row: (row.library, version_key(row.version))
-    if field in ("role", "library", "language", "application", "broker", "address"):
-        return lambda row: _field(row, field)
-    return lambda row: getattr(row, field)
-
-
-_KINDS: dict[str, Callable[[ListedConnection], bool]] = {
-    "producer": lambda row: row.producers > 0,
-    "consumer": lambda row: row.consumers > 0,
-    "neither": lambda row: not row.producers and not row.consumers,
+_KINDS: dict[str, Callable[[Cells], bool]] = {
+    "producer": lambda cells: cells[_PRODUCERS] > 0,
+    "consumer": lambda cells: cells[_CONSUMERS] > 0,
+    "neither": lambda cells: not cells[_PRODUCERS] and not cells[_CONSUMERS],
 }
 KINDS = tuple(_KINDS)

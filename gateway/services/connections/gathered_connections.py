@@ -17,66 +17,58 @@ from engine.base.errors import InvalidField, MagnetarError, NotReady
 from gateway.services.admin import brokers
 from gateway.services.catalog import each
 from gateway.services.clock import now_ms
-from gateway.services.connections.client_libraries import ClientLibrary
 from gateway.services.connections.connection_rows import (
+    Cells,
     ConnectionTable,
-    ListedConnection,
+    Libraries,
     connection_of,
 )
 from gateway.services.engine_link import Engine
+from gateway.services.feeds.gathered_table import GatheredTable
 
-FRESH_S = 2.0
-"""Age at which connections are gathered again for a request."""
 TIMEOUT_S = 3.0
 """Seconds for the answers of one broker."""
+LIBRARIES_MAX = 10_000
+"""Versions of clients that are remembered: clients send what they like."""
 
 
-class GatheredConnections:
-    """The last table of a cluster, for the event loop of its link."""
+class GatheredConnections(GatheredTable[ConnectionTable]):
+    """The connections of a cluster, for the event loop of its link; gathering raises NotReady when no broker
+    answers."""
 
     def __init__(self) -> None:
-        self._table: ConnectionTable | None = None
-        self._gathered_at = 0.0
-        self._lock = asyncio.Lock()
+        super().__init__("connections", self._gather_from)
+        self._libraries = Libraries()
 
-    async def table(self, engine: Engine) -> ConnectionTable:
-        """Return the connections, at most FRESH_S old. Raises NotReady when no broker answers."""
-        async with self._lock:
-            now = asyncio.get_running_loop().time()
-            if self._table is None or now - self._gathered_at > FRESH_S:
-                self._table = await _gather(engine)
-                self._gathered_at = asyncio.get_running_loop().time()
-            return self._table
-
-    def forget(self) -> None:
-        """Gather again at the next request: a connection was closed."""
-        self._table = None
+    async def _gather_from(self, engine: Engine) -> ConnectionTable:
+        if len(self._libraries) > LIBRARIES_MAX:
+            self._libraries = Libraries()
+        return await _gather(engine, self._libraries)
 
 
-async def _gather(engine: Engine) -> ConnectionTable:
-    gathered: list[ListedConnection] = []
+async def _gather(engine: Engine, libraries: Libraries) -> ConnectionTable:
+    gathered: dict[str, list[Cells]] = {}
     silent: dict[str, str] = {}
-    libraries: dict[str, ClientLibrary] = {}
 
     async def ask(broker: BrokerAddress) -> None:
-        rows: list[ListedConnection] = []
+        rows: list[Cells] = []
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 after: int | None = 0
                 while after is not None:
                     page = await engine.call_on(broker, CONNECTIONS, ConnectionsPage(after))
-                    rows += [connection_of(broker.id, cells, libraries) for cells in page["rows"]]
+                    rows += page["rows"]
                     after = page["next"]
         except (MagnetarError, OSError) as error:  # OSError includes TimeoutError
             silent[broker.id] = str(error) or f"no answer within {TIMEOUT_S:g} s"
         else:
-            gathered.extend(rows)
+            gathered[broker.id] = rows
 
     registered = await engine.admin.brokers()
     await each(registered, ask)
     if silent and len(silent) == len(registered):
         raise NotReady(f"No broker answers, first {next(iter(silent.items()))}")
-    return ConnectionTable(now_ms(), gathered, silent, len(registered))
+    return ConnectionTable(now_ms(), gathered, silent, len(registered), libraries)
 
 
 def parse_id(text: str) -> OnConnection:
@@ -95,7 +87,7 @@ async def one(engine: Engine, broker_id: str, connection: str) -> dict[str, Any]
     answer = await engine.call_on(broker, CONNECTION, args)
     cells = [answer[name] for name in CONNECTION_COLUMNS]
     return {
-        **connection_of(broker_id, cells, {}).row(),
+        **connection_of(broker_id, cells, Libraries()).row(),
         "at": answer["at"],
         "clients": [
             {

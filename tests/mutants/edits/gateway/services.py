@@ -157,6 +157,27 @@ EDITS = (
         ),
     ),
     Edit(
+        "a-table-gathered-before-a-change-is-used",
+        "gateway/services/feeds/gathered_table.py::GatheredTable._renew",
+        "        if self._work is work:\n            self._table",
+        "        if True:\n            self._table",
+        (
+            "unit/gateway/services/feeds/test_gathered_table.py"
+            "::test_a_forgotten_table_is_not_answered_nor_one_that_was_begun_before",
+        ),
+    ),
+    Edit(
+        "functions-of-all-namespaces-are-listed",
+        "gateway/services/functions/listed_functions.py::FunctionTable._filtered",
+        "if not viewer.everything:",
+        "if False:",
+        (
+            "unit/gateway/services/functions/test_listed_functions.py"
+            "::test_filters_are_joined_and_a_viewer_sees_its_namespaces_alone",
+        ),
+        "A6",
+    ),
+    Edit(
         "rest-produce-answers-before-the-receipts",
         f"{PUBLISHER}._publish",
         "await receipts.are_complete",

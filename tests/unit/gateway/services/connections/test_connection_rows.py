@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from engine.admin.api.brokers import CONNECTION_COLUMNS
+from gateway.services.connections import connection_rows
 from gateway.services.connections.connection_rows import (
     FIELDS,
     GROUPINGS,
     ConnectionTable,
     Filter,
-    connection_of,
 )
 
 EMPTY: dict[str, Any] = dict.fromkeys(CONNECTION_COLUMNS, 0) | {
@@ -28,7 +28,7 @@ def table_of(*rows: dict[str, Any], broker: str = "b:1") -> ConnectionTable:
         list((EMPTY | {"number": n, "address": f"10.0.0.{n}:5{n:03}"} | row).values())
         for n, row in enumerate(rows, 1)
     ]
-    return ConnectionTable(7, [connection_of(broker, row, {}) for row in cells], {}, 1)
+    return ConnectionTable(7, {broker: cells}, {}, 1)
 
 
 CLIENTS = table_of(
@@ -105,3 +105,34 @@ def test_every_grouping_counts_each_connection_once(grouping: str) -> None:
 
 def test_rates_are_per_second() -> None:
     assert CLIENTS.selected(Filter(role="billing"))[0].row()["msg_rate_in"] == 1.5
+
+
+def test_a_window_makes_rows_of_itself_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of(*({"msg_rate_in": n % 7, "role": f"role {n % 5}"} for n in range(1_000)))
+    made: list[Any] = []
+    real = connection_rows.connection_of
+    monkeypatch.setattr(connection_rows, "connection_of", lambda *of: made.append(of) or real(*of))
+    for sort in ("-msg_rate_in", "role", "version"):
+        for chosen in (Filter(sort=sort), Filter(sort=sort, q="10.0", role="role 2")):
+            made.clear()
+            window = table.selected(chosen, 40, 60)
+            table.groups(chosen, "role")
+            assert len(window) == len(made) == 20
+            assert window == table.selected(chosen)[40:60]
+
+
+def test_an_order_of_a_table_is_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of(*({"unacked": n % 7} for n in range(200)))
+    sorted_orders: list[str] = []
+    real = ConnectionTable._rank
+
+    def rank(own: ConnectionTable, field: str) -> Any:
+        sorted_orders.append(field)
+        return real(own, field)
+
+    monkeypatch.setattr(ConnectionTable, "_rank", rank)
+    chosen = Filter(sort="-unacked")
+    for start in range(0, 200, 50):
+        table.selected(chosen, start, start + 50)
+    assert table.count(chosen) == 200
+    assert sorted_orders == ["unacked"]

@@ -10,12 +10,9 @@ from engine.admin.client import AdminClient, BrokerAddress
 from engine.base.errors import InvalidField, NotReady
 from engine.metadata.memory import MemoryServer
 from gateway.services.connections.connection_rows import Filter
-from gateway.services.connections.gathered_connections import (
-    FRESH_S,
-    GatheredConnections,
-    parse_id,
-)
+from gateway.services.connections.gathered_connections import GatheredConnections, parse_id
 from gateway.services.engine_link import Engine
+from gateway.services.feeds.gathered_table import FRESH_S
 
 pytestmark = pytest.mark.virtual_time
 
