@@ -10,6 +10,7 @@ from admin_ui.functions.api import (
     RunFunctionView,
     TryFunctionView,
 )
+from admin_ui.functions.live import FUNCTIONS_CHANNEL
 from admin_ui.resource import Resource
 
 _ONE = "functions/<seg:component>/<seg:tenant>/<seg:namespace>/<seg:name>"
@@ -24,4 +25,5 @@ FUNCTIONS = Resource(
         f"{_ONE}/deploy": DeployFunctionView,
         f"{_ONE}/try": TryFunctionView,
     },
+    channels=(FUNCTIONS_CHANNEL,),
 )

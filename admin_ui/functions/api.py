@@ -1,6 +1,6 @@
 """REST of functions, sources and sinks."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
@@ -11,6 +11,7 @@ from admin_ui.calls import (
     ClusterView,
     Parameter,
     PreviewedView,
+    SnapshotView,
     actor_of,
     checked,
     query,
@@ -22,7 +23,10 @@ from engine.base.names import NamespaceName
 from engine.functions.ports import Component, OnFunction, OnInstances
 from gateway.http.auth.access import Named, path_namespace
 from gateway.http.bodies import json_answer
+from gateway.services.engine_link import Engine, Work
 from gateway.services.source import Ability
+
+Body = dict[str, Any]
 
 TRY_S = 60.0
 _PATH = (
@@ -58,8 +62,8 @@ def _instances(where: dict[str, str], instance: int | None = None) -> OnInstance
     return OnInstances(of.component, of.namespace, of.name, instance)
 
 
-class FunctionsView(ClusterView):
-    """A window of the functions, sources and sinks, by name."""
+class FunctionsView(SnapshotView):
+    """A window of the filtered and sorted functions, sources and sinks."""
 
     read_rights = AUTHENTICATED
     calls: ClassVar[dict[str, Call]] = {
@@ -69,18 +73,13 @@ class FunctionsView(ClusterView):
             parameters=(
                 Parameter("component", "one kind alone", enum=selectors.KINDS),
                 Parameter("q", "words in name, class, connector and topics, in any case"),
+                Parameter("sort", f"{', '.join(selectors.FIELDS)}; '-' in front for descending"),
                 *WINDOW,
             ),
             errors=(400,),
         )
     }
-
-    async def get(self, request: HttpRequest) -> HttpResponse:
-        self.cluster.require(Ability.FUNCTIONS)
-        asked = query(request)
-        return json_answer(
-            await self.work(lambda engine: selectors.functions(self.viewer, engine, asked))
-        )
+    selector = selectors.functions
 
 
 class ConnectorsView(ClusterView):
@@ -132,7 +131,24 @@ class FunctionLogView(ClusterView):
         return json_answer(await self.work(lambda engine: selectors.log(engine, of, asked)))
 
 
-class RunFunctionView(PreviewedView):
+class _FunctionChangeView(PreviewedView):
+    """Base of changes, which the list shows at once."""
+
+    async def previewed(
+        self, body: Body, preview: Work[Body], apply: Callable[[Engine, str], Awaitable[Body]]
+    ) -> HttpResponse:
+        gathered = self.cluster.part(selectors.gathered)
+
+        async def apply_and_forget(engine: Engine, token: str) -> Body:
+            try:
+                return await apply(engine, token)
+            finally:
+                gathered.forget()
+
+        return await super().previewed(body, preview, apply_and_forget)
+
+
+class RunFunctionView(_FunctionChangeView):
     """Start, stop or restart instances. A request is first a ``preview`` of it, then done by the ``token``."""
 
     write_rights = OF_COMPONENT
@@ -158,7 +174,7 @@ class RunFunctionView(PreviewedView):
         )
 
 
-class DeleteFunctionView(PreviewedView):
+class DeleteFunctionView(_FunctionChangeView):
     """Delete a function, source or sink. A request is first a ``preview`` of it, then done by the ``token``."""
 
     write_rights = OF_COMPONENT
@@ -183,7 +199,7 @@ class DeleteFunctionView(PreviewedView):
         )
 
 
-class DeployFunctionView(PreviewedView):
+class DeployFunctionView(_FunctionChangeView):
     """Create or update a function, source or sink. A request is first a ``preview`` of it: its config is checked, and
     nothing stored. Then it is done by the ``token``."""
 

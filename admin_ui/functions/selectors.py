@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Container, Mapping
 from typing import Any
 
-from admin_ui.params import Params, number, window
+from admin_ui.params import LIMIT_MAX, Params, number, window
 from engine.auth.viewer import Viewer
 from engine.base.errors import Conflict, InvalidField, NotFound, UnusableField
 from engine.functions.connectors.built_in import ConnectorEnd
@@ -14,8 +14,21 @@ from engine.functions.definitions import functions_pb2 as pb
 from engine.functions.definitions.configs import Kind, config_of
 from engine.functions.definitions.records import component_of
 from engine.functions.ports import OnInstances
+from gateway.clusters.cluster import Cluster
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
+from gateway.services.functions.gathered_functions import GatheredFunctions
+from gateway.services.functions.listed_functions import (
+    FIELDS,
+    Deployed,
+    FunctionFilter,
+    facts_of,
+    failures_of,
+    per_second,
+    row_of,
+    sums_of,
+)
+from gateway.services.source import Ability
 
 Body = dict[str, Any]
 KINDS: tuple[Kind, ...] = ("function", "source", "sink")
@@ -30,46 +43,45 @@ EXCEPTIONS = {
 """Fields of an instance's status that have exceptions, with where they come from."""
 
 
-async def functions(viewer: Viewer, engine: Engine, params: Params) -> Body:
-    """Return a window of the functions, sources and sinks that the viewer sees, by name. Raises InvalidField."""
-    offset, limit = window(params)
-    wanted = params.get("component", "")
-    if wanted and wanted not in KINDS:
+def gathered(cluster: Cluster) -> GatheredFunctions:
+    """Return the functions of the cluster, which are one of its parts."""
+    return GatheredFunctions()
+
+
+def filter_of(params: Params) -> FunctionFilter:
+    """Return the filter and order of a request. Raises InvalidField."""
+    component = params.get("component", "")
+    if component and component not in KINDS:
         raise InvalidField("component", f"must be one of {', '.join(KINDS)}")
-    words = params.get("q", "").lower().split()
-    if engine.workers is None:
-        return _answer(None, [], offset, limit)
-    try:
-        # As the gateway itself: the viewer judges each row.
-        stored, figures = await asyncio.gather(
-            engine.workers.everything(), engine.workers.function_figures()
+    sort = params.get("sort") or "name"
+    if sort.removeprefix("-") not in FIELDS:
+        raise InvalidField(
+            "sort", f"must be one of {', '.join(FIELDS)}, '-' in front to turn round"
         )
+    return FunctionFilter(params.get("q", ""), component, sort)
+
+
+async def functions(
+    viewer: Viewer, cluster: Cluster, params: Params, *, limit_max: int = LIMIT_MAX
+) -> Body:
+    """Return a window of the functions, sources and sinks that the viewer sees. Raises InvalidField, and Unsupported
+    for a cluster of which they are not known."""
+    cluster.require(Ability.FUNCTIONS)
+    offset, limit = window(params, limit_max)
+    chosen = filter_of(params)
+    head: Body = {"offset": offset, "limit": limit}
+    try:
+        table = await cluster.link.arun(cluster.part(gathered).table)
     except Conflict:
-        return _answer(None, [], offset, limit)
-    by_instance = {row["name"]: row["metrics"] for row in figures["metrics"]}
-    rows = [
-        row(metadata, workers, by_instance, figures["silent"])
-        for metadata, workers in stored
-        if viewer.sees(f"{metadata.functionDetails.tenant}/{metadata.functionDetails.namespace}")
-    ]
-    workers_seen = sorted({worker for _, places in stored for worker in places.values()})
-    chosen = [
-        shown
-        for shown in rows
-        if wanted in ("", shown["component"]) and all(word in _text(shown) for word in words)
-    ]
-    return _answer(workers_seen if viewer.everything else [], chosen, offset, limit)
-
-
-def _answer(workers: list[str] | None, rows: list[Body], offset: int, limit: int) -> Body:
+        nothing: Body = {"at": now_ms(), "enabled": False, "workers": [], "total": 0}
+        return {**nothing, **head, "rows": []}
     return {
-        "at": now_ms(),
-        "enabled": workers is not None,
-        "workers": workers or [],
-        "total": len(rows),
-        "offset": offset,
-        "limit": limit,
-        "rows": rows[offset : offset + limit],
+        "at": table.at,
+        "enabled": True,
+        "workers": table.workers if viewer.everything else [],
+        "total": table.count(viewer, chosen),
+        **head,
+        "rows": table.rows(viewer, chosen, offset, offset + limit),
     }
 
 
@@ -81,72 +93,8 @@ def row(
 ) -> Body:
     """Return one row: what is deployed, and the sums of the instances that answer. ``silent``: workers that give no
     answer, whose instances may run."""
-    details = metadata.functionDetails
-    name = f"{details.tenant}/{details.namespace}/{details.name}"
-    instances = range(details.parallelism)
-    known = [figures[key] for n in instances if (key := f"{name}:{n}") in figures]
-    stopped = sum(metadata.instanceStates.get(n) == pb.STOPPED for n in instances)
-    unknown = sum(
-        workers.get(n, "") in silent
-        and f"{name}:{n}" not in figures
-        and metadata.instanceStates.get(n) != pb.STOPPED
-        for n in instances
-    )
-    minutes = [metrics["1min"] for metrics in known]
-    latencies = [m["avgProcessLatency"] for m in minutes if m["avgProcessLatency"] is not None]
-    return {
-        "component": component_of(details),
-        "tenant": details.tenant,
-        "namespace": details.namespace,
-        "name": details.name,
-        "connector": details.builtin or details.source.builtin or details.sink.builtin,
-        "class_name": details.className,
-        "state": "not known" if unknown else _state(details.parallelism, len(known), stopped),
-        "instances": details.parallelism,
-        "running": len(known),
-        "unknown": unknown,
-        "stopped": stopped,
-        "workers": sorted(set(workers.values())),
-        "inputs": sorted({*details.source.inputSpecs, *details.source.topicsToSerDeClassName}),
-        "output": details.sink.topic or None,
-        "version": metadata.version,
-        "created_at": metadata.createTime,
-        "received_rate": _per_second(minutes, "receivedTotal"),
-        "processed_rate": _per_second(minutes, "processedSuccessfullyTotal"),
-        "failures": _failures(minutes),
-        "failures_total": _failures(known),
-        "latency_ms": sum(latencies) / len(latencies) if latencies else None,
-    }
-
-
-def _state(instances: int, running: int, stopped: int) -> str:
-    if stopped == instances:
-        return "stopped"
-    if running == instances - stopped:
-        return "running"
-    return "starting" if not running else "partly running"
-
-
-def _per_second(minutes: list[Body], field: str) -> float | None:
-    if not minutes or any(minute[field] is None for minute in minutes):
-        return None
-    return sum(int(minute[field]) for minute in minutes) / 60
-
-
-def _failures(rows: list[Body]) -> int | None:
-    if not rows or any(metrics["userExceptionsTotal"] is None for metrics in rows):
-        return None
-    return sum(
-        int(metrics["systemExceptionsTotal"]) + int(metrics["userExceptionsTotal"])
-        for metrics in rows
-    )
-
-
-def _text(shown: Body) -> str:
-    name = f"{shown['tenant']}/{shown['namespace']}/{shown['name']}"
-    return "\n".join(
-        [name, shown["connector"], shown["class_name"], *shown["inputs"], shown["output"] or ""]
-    ).lower()
+    deployed = Deployed(facts_of(metadata), workers)
+    return row_of(deployed, sums_of(deployed, figures, silent))
 
 
 async def function(engine: Engine, of: OnInstances) -> Body:
@@ -197,8 +145,8 @@ def _instance(answer: Body, metrics: Body, metadata: pb.FunctionMetaData) -> Bod
         "worker": status.get("workerId", ""),
         "received": metrics["receivedTotal"] if running else None,
         "processed": metrics["processedSuccessfullyTotal"] if running else None,
-        "failures": _failures([metrics]) if running else None,
-        "received_rate": _per_second([minute], "receivedTotal") if running else None,
+        "failures": failures_of([metrics]) if running else None,
+        "received_rate": per_second([minute], "receivedTotal") if running else None,
         "latency_ms": metrics["avgProcessLatency"],
         "latency_buckets": [
             {"up_to_ms": bound, "count": count}

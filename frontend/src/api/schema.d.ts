@@ -935,7 +935,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description A window of the functions, sources and sinks, by name. */
+        /** @description A window of the filtered and sorted functions, sources and sinks. */
         get: operations["listFunctions"];
         put?: never;
         post?: never;
@@ -12108,6 +12108,8 @@ export interface operations {
                 offset?: number;
                 /** @description words in name, class, connector and topics, in any case */
                 q?: string;
+                /** @description name, component, connector, class_name, state, output, instances, running, received_rate, processed_rate, failures, failures_total, latency_ms, version, created_at; '-' in front for descending */
+                sort?: string;
             };
             header?: never;
             path: {

@@ -12,6 +12,7 @@ export type Channel =
   | "topic"
   | "subscriptions"
   | "connections"
+  | "functions"
   | "schemas"
   | "run"
   | "geo"

@@ -237,6 +237,7 @@ CHANNELS_TABLE = {
     "topic": "lookup of topic",
     "schemas": "lookup of topic",
     "connections": "superuser",
+    "functions": "authenticated",
     "geo": "superuser",
     "link": "authenticated",
     "run": MESSAGES,

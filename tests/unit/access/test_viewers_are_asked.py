@@ -79,6 +79,8 @@ OF_ALL = {
             ("function", "log", "row", "shown_config", "promised", "end_of"),
             "a function of a namespace, whose right is judged",
         ),
+        "gathered": "a part of the cluster",
+        "filter_of": "parameters",
         "connectors": "what the release has built in",
         "component_named": "a part of a path",
     },

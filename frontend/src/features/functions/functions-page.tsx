@@ -1,37 +1,65 @@
 import { Button, NativeSelect } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { failureOf } from "../../lib/errors";
+import { useCallback, useMemo } from "react";
 import { count, known, rate } from "../../lib/format";
 import { parseTopicName } from "../../lib/url-state";
 import { Freshness } from "../../shared/freshness";
 import { Announce } from "../../shared/lists/list-filters";
 import lists from "../../shared/lists/lists.module.css";
+import { useListWindow } from "../../shared/lists/use-list-window";
 import { TopicLink } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
 import { FilterInput } from "../../ui/filter-input";
-import { Table } from "../../ui/grid/table";
-import { Page, PageHead, Panel } from "../../ui/panel";
+import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
+import { nextSort, sortOf } from "../../ui/grid/sorting";
+import { Page, PageHead } from "../../ui/panel";
+import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
-import { type FunctionRow, functionsQuery, ROWS_MAX } from "./model/function-queries";
-import { COMPONENTS, componentOf, fullName, millis, runningText, toneOf } from "./model/function-words";
+import {
+  FUNCTION_LIST,
+  type FunctionFilter,
+  type FunctionRow,
+  type FunctionsAnswer,
+} from "./model/function-queries";
+import {
+  COMPONENTS,
+  componentOf,
+  fullName,
+  millis,
+  runningText,
+  type Sort,
+  type SortOrder,
+  sortOrderOf,
+  toneOf,
+} from "./model/function-words";
+import { functionPath } from "./model/places";
 import { TopologyPanel } from "./topology";
 
 const route = getRouteApi("/c/$cluster/functions");
 const HEIGHT_PX = 560;
+const ARROW_PX = 18; // beside the header of the sorted column
 
 export function FunctionsPage() {
   useTitle("Functions");
   const { cluster } = route.useParams();
   const search = route.useSearch();
   const navigate = useNavigate({ from: "/c/$cluster/functions" });
+  const { q } = search;
   const component = componentOf(search.component);
-  const found = useQuery(functionsQuery(cluster, { q: search.q, component }));
-  const answer = found.data;
-  const isFiltered = Boolean(search.q || component);
-  const show = (change: { q?: string | undefined; component?: string | undefined }, replace = false) =>
-    navigate({ search: (before) => ({ ...before, ...change }), replace });
+  const sort = sortOrderOf(search.sort);
+  const filter = useMemo(() => ({ cluster, q, component, sort }), [cluster, q, component, sort]);
+  const list = useListWindow<FunctionRow, FunctionsAnswer, FunctionFilter>(FUNCTION_LIST, filter);
+  const answer = list.page;
+  const isFiltered = Boolean(q || component);
+  const show = useCallback(
+    (change: Partial<typeof search>, replace = false) =>
+      navigate({ search: (before) => ({ ...before, ...change }), replace }),
+    [navigate],
+  );
+  const setSort = useCallback((next: SortOrder) => show({ sort: next }), [show]);
+  const columns = useColumns(cluster, sort, setSort);
+  const open = useNavigate();
   return (
     <Page>
       <PageHead
@@ -50,7 +78,7 @@ export function FunctionsPage() {
         <FilterInput
           key={`q ${cluster}`}
           label="Filter by name, class, topic"
-          value={search.q ?? ""}
+          value={q ?? ""}
           write={(value, replace) => show({ q: value || undefined }, replace)}
         />
         <NativeSelect
@@ -65,141 +93,144 @@ export function FunctionsPage() {
             Clear filters
           </Button>
         )}
-        <Announce total={answer?.total} busy={found.isPlaceholderData} one="function" />
+        <Announce total={answer?.total} busy={list.busy} one="function" />
       </search>
-      {failureOf(found) && (
+      {list.error !== null && (
         <ErrorNotice
-          error={found.error}
+          error={list.error}
           title={answer ? "The functions could not be read again" : "The functions could not be read"}
-          onRetry={() => found.refetch()}
+          onRetry={list.retry}
         />
       )}
       {answer === undefined ? (
-        found.isPending && <Loading label="Loading functions" rows={8} />
-      ) : answer.enabled ? (
-        <>
-          <Listed rows={answer.rows} total={answer.total} isFiltered={isFiltered} cluster={cluster} />
-          {answer.rows.length > 0 && <TopologyPanel cluster={cluster} rows={answer.rows} />}
-        </>
-      ) : (
+        list.error === null && <Loading label="Loading functions" rows={8} />
+      ) : !answer.enabled ? (
         <Empty title="The cluster has no functions worker">
           Start one with magnetar, or python -m engine functions-worker: it runs functions, sources and sinks.
         </Empty>
-      )}
-    </Page>
-  );
-}
-
-function Listed({
-  rows,
-  total,
-  isFiltered,
-  cluster,
-}: {
-  rows: readonly FunctionRow[];
-  total: number;
-  isFiltered: boolean;
-  cluster: string;
-}) {
-  return (
-    <Panel
-      title="Functions, sources and sinks"
-      note={total > rows.length ? `the first ${ROWS_MAX} of ${count(total)}` : count(total)}
-      flush
-    >
-      <Table<FunctionRow>
-        caption="Functions, sources and sinks"
-        rows={rows}
-        maxHeight={HEIGHT_PX}
-        rowKey={(row) => `${row.component} ${fullName(row)}`}
-        empty={
-          isFiltered ? (
+      ) : answer.total === 0 ? (
+        <div className={lists.none}>
+          {isFiltered ? (
             <Empty title="Nothing matches">Clear or loosen the filters.</Empty>
           ) : (
             <Empty title="Nothing is deployed">
               A function is Python that runs beside its topics; a source or sink connects a topic with another
               system.
             </Empty>
-          )
-        }
-        columns={[
-          {
-            key: "name",
-            header: "Name",
-            grow: true,
-            cell: ({ component, tenant, namespace, name }) => (
-              <>
-                <Link
-                  to="/c/$cluster/functions/$component/$tenant/$namespace/$name"
-                  params={{ cluster, component, tenant, namespace, name }}
-                >
-                  {name}
-                </Link>{" "}
-                <small>
-                  {tenant}/{namespace}
-                </small>
-              </>
-            ),
-          },
-          {
-            key: "component",
-            header: "Kind",
-            cell: (row) => (row.connector ? `${row.component}, ${row.connector}` : row.component),
-          },
-          {
-            key: "state",
-            header: "State",
-            cell: (row) => (
-              <Badge tone={toneOf(row)} dot>
-                {row.state}
-              </Badge>
-            ),
-          },
-          {
-            key: "instances",
-            header: "Instances",
-            numeric: true,
-            cell: runningText,
-          },
-          { key: "in", header: "In", numeric: true, cell: (row) => perSecond(row.received_rate) },
-          { key: "done", header: "Done", numeric: true, cell: (row) => perSecond(row.processed_rate) },
-          {
-            key: "failures",
-            header: "Exceptions/min",
-            numeric: true,
-            cell: (row) => known(row.failures, count),
-          },
-          { key: "latency", header: "Latency", numeric: true, cell: (row) => millis(row.latency_ms) },
-          { key: "topics", header: "Topics", wide: true, cell: (row) => <Topics of={row} /> },
-        ]}
-      />
-    </Panel>
+          )}
+        </div>
+      ) : (
+        <>
+          <DataGrid<FunctionRow>
+            label="Functions, sources and sinks"
+            columns={columns}
+            total={answer.total}
+            rowAt={list.rowAt}
+            onRange={list.setRange}
+            onOpen={({ component, tenant, namespace, name }) =>
+              open({
+                to: "/c/$cluster/functions/$component/$tenant/$namespace/$name",
+                params: { cluster, component, tenant, namespace, name },
+              })
+            }
+            busy={list.busy}
+            resetKey={JSON.stringify(filter)}
+            maxHeight={HEIGHT_PX}
+          />
+          <TopologyPanel cluster={cluster} rows={answer.rows} />
+        </>
+      )}
+    </Page>
   );
 }
 
-const perSecond = (value: number | null) => (value === null ? "—" : `${rate(value)}/s`);
-const NAMED_MAX = 3;
+function useColumns(
+  cluster: string,
+  sort: SortOrder,
+  setSort: (sort: SortOrder) => void,
+): GridColumn<FunctionRow>[] {
+  return useMemo(() => {
+    const sorted = sort.replace(/^-/, "");
+    const sortable = (key: Sort, header: string, descending: boolean, min: number) => ({
+      key,
+      header,
+      sort: sortOf(sort, key),
+      onSort: () => setSort(nextSort(sort, key, descending)),
+      always: key === sorted,
+      min: key === sorted ? min + ARROW_PX : min,
+      numeric: descending,
+    });
+    return [
+      {
+        ...sortable("name", "Name", false, 200),
+        grow: 2,
+        always: true,
+        cell: (row) => (
+          <PathLink
+            key={fullName(row)}
+            path={functionPath({ cluster, ...row })}
+            className="topic-link"
+            title={fullName(row)}
+            tabIndex={-1}
+          >
+            <span className="topic-scope">
+              {row.tenant}/{row.namespace}/
+            </span>
+            {row.name}
+          </PathLink>
+        ),
+      },
+      {
+        ...sortable("state", "State", false, 116),
+        always: true,
+        cell: (row) => (
+          <Badge tone={toneOf(row)} dot>
+            {row.state}
+          </Badge>
+        ),
+      },
+      {
+        ...sortable("component", "Kind", false, 90),
+        cell: (row) => (row.connector ? `${row.component}, ${row.connector}` : row.component),
+      },
+      {
+        ...sortable("instances", "Instances", true, 92),
+        cell: runningText,
+      },
+      { ...sortable("received_rate", "In", true, 72), cell: (row) => perSecond(row.received_rate) },
+      { ...sortable("processed_rate", "Done", true, 72), cell: (row) => perSecond(row.processed_rate) },
+      {
+        ...sortable("failures", "Exceptions/min", true, 118),
+        cell: (row) => known(row.failures, count),
+      },
+      { ...sortable("latency_ms", "Latency", true, 84), cell: (row) => millis(row.latency_ms) },
+      { key: "topics", header: "Topics", min: 240, grow: 2, cell: (row) => <Topics of={row} /> },
+    ];
+  }, [cluster, sort, setSort]);
+}
 
+const perSecond = (value: number | null) => (value === null ? "—" : `${rate(value)}/s`);
+
+/** The first input, how many more there are, and the output, on one line. */
 function Topics({ of: { inputs, output } }: { of: FunctionRow }) {
+  const [first, ...more] = inputs;
   return (
-    <>
-      {inputs.slice(0, NAMED_MAX).map((name) => (
-        <div key={name}>
-          <small>from</small> <TopicName of={name} />
-        </div>
-      ))}
-      {inputs.length > NAMED_MAX && <small>and {count(inputs.length - NAMED_MAX)} more</small>}
+    <span title={[...inputs, ...(output ? [`→ ${output}`] : [])].join("\n")}>
+      {first && <TopicName of={first} tabIndex={-1} />}
+      {more.length > 0 && <small> and {count(more.length)} more</small>}
       {output && (
-        <div>
-          <small>to</small> <TopicName of={output} />
-        </div>
+        <>
+          {" "}
+          <small>→</small> <TopicName of={output} tabIndex={-1} />
+        </>
       )}
-    </>
+    </span>
   );
 }
 
 /** A topic, or a pattern of topics. */
-export function TopicName({ of }: { of: string }) {
+export function TopicName({ of, tabIndex }: { of: string; tabIndex?: number }) {
   const topic = parseTopicName(of);
-  return topic === null ? <span className="mono">{of}</span> : <TopicLink topic={topic} />;
+  if (topic === null) return <span className="mono">{of}</span>;
+  return <TopicLink topic={topic} {...(tabIndex !== undefined && { tabIndex })} />;
 }

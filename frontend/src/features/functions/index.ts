@@ -9,7 +9,7 @@ import { FunctionsIcon } from "../../ui/icons";
 const list = createRoute({
   getParentRoute: () => cluster,
   path: "/functions",
-  validateSearch: z.object({ q: searchText, component: searchText }),
+  validateSearch: z.object({ q: searchText, component: searchText, sort: searchText }),
   component: lazyPage(() => import("./functions-page"), "FunctionsPage"),
 });
 

@@ -1,7 +1,9 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../../api/client";
 import type { components } from "../../../api/schema";
+import type { Params } from "../../../api/socket";
 import type { JsonSchema } from "../../../api/types";
+import { type ListSource, PAGE_ROWS } from "../../../shared/lists/use-list-window";
 
 type Schemas = components["schemas"];
 export type FunctionRow = Schemas["FunctionRow"];
@@ -55,26 +57,26 @@ export interface Deployment {
 
 const REFRESH_MS = 5_000;
 const LOG_MS = 2_000;
-export const ROWS_MAX = 500;
 const ONE = "/api/v1/clusters/{cluster}/functions/{component}/{tenant}/{namespace}/{name}";
 
-export function functionsQuery(
-  cluster: string,
-  filter: { q?: string | undefined; component?: Component | undefined },
-) {
-  return queryOptions({
-    queryKey: ["functions", cluster, filter],
-    queryFn: ({ signal }) =>
-      answerOf(
-        api.GET("/api/v1/clusters/{cluster}/functions", {
-          params: { path: { cluster }, query: given({ ...filter, limit: ROWS_MAX }) },
-          signal,
-        }),
-      ),
-    refetchInterval: REFRESH_MS,
-    placeholderData: (before) => before,
-  });
+export interface FunctionFilter extends Params {
+  cluster: string;
+  q?: string | undefined;
+  component?: Component | undefined;
+  sort?: string | undefined;
 }
+
+export const FUNCTION_LIST: ListSource<FunctionFilter, FunctionsAnswer> = {
+  channel: "functions",
+  key: (filter, offset) => ["functions", filter, offset],
+  read: ({ cluster, ...rest }, offset, signal) =>
+    answerOf(
+      api.GET("/api/v1/clusters/{cluster}/functions", {
+        params: { path: { cluster }, query: given({ ...rest, offset, limit: PAGE_ROWS }) },
+        signal,
+      }),
+    ),
+};
 
 export function functionQuery(path: FunctionPlace) {
   return queryOptions({

@@ -13,6 +13,24 @@ export function componentOf(text: string | undefined): Component | undefined {
   return COMPONENTS.find(({ value }) => value === text)?.value;
 }
 
+export const SORTS = [
+  "name",
+  "component",
+  "state",
+  "instances",
+  "received_rate",
+  "processed_rate",
+  "failures",
+  "latency_ms",
+] as const;
+export type Sort = (typeof SORTS)[number];
+export type SortOrder = Sort | `-${Sort}`;
+
+/** The order of the address; by name where it has none. */
+export function sortOrderOf(text: string | undefined): SortOrder {
+  return SORTS.some((name) => name === text?.replace(/^-/, "")) ? (text as SortOrder) : "name";
+}
+
 export function fullName({ tenant, namespace, name }: Pick<FunctionRow, "tenant" | "namespace" | "name">) {
   return `${tenant}/${namespace}/${name}`;
 }
