@@ -4,6 +4,7 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
+import { firstPage } from "./first-page/plugin.ts";
 import { translation, WORDS_VERSION } from "./translation/plugin.ts";
 
 /** A dialog that is fetched when it is opened; if its page imports it, it is in the page's chunk nevertheless. Sign-in must
@@ -32,7 +33,7 @@ const precompressed: Plugin = {
 // The gateway serves dist/ below /static/ and answers every console route with dist/index.html.
 export default defineConfig({
   base: "/static/",
-  plugins: [translation, react({ jsxImportSource: "#jsx" }), precompressed],
+  plugins: [translation, react({ jsxImportSource: "#jsx" }), firstPage, precompressed],
   define: { __WORDS_VERSION__: JSON.stringify(WORDS_VERSION) },
   build: {
     target: "es2022",
@@ -75,7 +76,7 @@ export default defineConfig({
   },
   test: {
     environment: "node",
-    include: ["{src,translation}/**/*.test.{ts,tsx}"],
+    include: ["{src,translation,first-page}/**/*.test.{ts,tsx}"],
     setupFiles: ["testing/setup.ts"],
     restoreMocks: true,
   },

@@ -5,6 +5,7 @@ import { RouterProvider } from "@tanstack/react-router";
 import { type ComponentType, lazy, StrictMode, Suspense } from "react";
 import { createRoot } from "react-dom/client";
 import "./app/mantine";
+import { forgetFirstAnswer } from "./api/first-answer";
 import { health, whenPartReturns } from "./api/health";
 import { startSession, whenServed, whenViewerChanges } from "./api/session/session";
 import { liveSocket } from "./api/socket";
@@ -15,6 +16,8 @@ import { LANGUAGE, refreshWords } from "./lib/words";
 import { forgetHistory } from "./ui/charts/history";
 
 const NOTES_AFTER_MS = 3_000;
+/** A page that has not used its first answer by then shows something else. */
+const FIRST_ANSWER_MS = 5_000;
 /** Fetched once the page stands. The console works without them, while the gateway is away. */
 const Notices = lazy<ComponentType>(async () => {
   await new Promise((done) => setTimeout(done, NOTES_AFTER_MS));
@@ -40,8 +43,10 @@ liveSocket.start();
 health.start();
 startSession();
 fetchPagesLater(router);
+setTimeout(forgetFirstAnswer, FIRST_ANSWER_MS);
 whenViewerChanges(() => {
   queries.clear();
+  forgetFirstAnswer();
   forgetHistory();
   notifications.clean();
 });

@@ -1,5 +1,6 @@
 import createClient from "openapi-fetch";
 import { ApiError, hopOf, partOf } from "../lib/errors";
+import { takeFirstAnswer } from "./first-answer";
 import { notIdentified } from "./not-identified";
 import type { paths } from "./schema";
 
@@ -34,7 +35,9 @@ async function call(request: Request, timeoutMs = TIMEOUT_MS): Promise<Response>
   if (token && request.method !== "GET") request.headers.set("X-CSRFToken", decodeURIComponent(token));
   let response: Response;
   try {
-    response = await fetch(request, { signal: AbortSignal.any([request.signal, timeout]) });
+    response =
+      (await takeFirstAnswer(request)) ??
+      (await fetch(request, { signal: AbortSignal.any([request.signal, timeout]) }));
   } catch (error) {
     if (request.signal.aborted) throw error; // The caller gave up; not a failure to show.
     const reason = timeout.aborted
