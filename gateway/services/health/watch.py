@@ -63,7 +63,7 @@ class Health:
             if settings.REDIS.redis_url:
                 on_demand = settings.ENVIRONMENT.workers_on_demand
                 self._redis = Redis(settings.REDIS, on_demand=on_demand)
-                checks.start(Kind.REDIS, "", self._redis.check, period_s=1.0)
+                checks.start(Kind.REDIS, "", self._redis.check)
                 checks.start(Kind.SPARK, "", self._redis.check_worker)
             checks.start(Kind.DATABASE, "", _database().check, period_s=1.0)
         return self._checks

@@ -1,7 +1,8 @@
 """Cost and speed of the console, with few topics that are published to, and with very many.
 
 Run: python -m tests.bench.console [--topics 100000] [--changing 0.01] [--sockets 50] [--seconds 20]
-[--only few|many|lists|viewers|people] [--viewers 10] [--rounds 3]
+[--only few|many|lists|viewers|people] [--lists topics subscriptions connections functions namespaces]
+[--viewers 10] [--rounds 3]
 
 Numbers of the many topics are from a row source (``tests.bench.console.row_source``) in place of a broker that has them
 loaded. Ages are from the broker's count; all is on one machine, so clocks agree.
@@ -212,6 +213,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--viewers", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--lists", nargs="*", default=(), choices=[x.name for x in lists.LISTS])
     parser.add_argument("--only", choices=("few", "many", "lists", "viewers", "people"))
     options = parser.parse_args()
     if options.only in (None, "few", "many"):
@@ -222,15 +224,16 @@ def main() -> None:
                 asyncio.run(many(instance, options))
     if options.only in (None, "lists"):
         with tempfile.TemporaryDirectory() as made, running_instance(Path(made)) as instance:
-            asyncio.run(lists.all_lists(instance, options.topics, options.changing, show))
-    for name, work in (("viewers", viewers), ("people", people_at_once)):
+            work = lists.all_lists(instance, options.topics, options.changing, show, options.lists)
+            asyncio.run(work)
+    for name, measure in (("viewers", viewers), ("people", people_at_once)):
         if options.only in (None, name):
             env = {f"MAGNETAR_{key.upper()}": value for key, value in JUDGED.items()}
             with (
                 tempfile.TemporaryDirectory() as made,
                 running_instance(Path(made), **env) as instance,
             ):
-                asyncio.run(work(instance, options))
+                asyncio.run(measure(instance, options))
 
 
 if __name__ == "__main__":

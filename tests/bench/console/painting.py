@@ -1,6 +1,7 @@
 """Measurements in a browser: a number's way from the broker's count to the page, and the opening of a page."""
 
 from collections.abc import Mapping
+from math import isnan
 from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
@@ -37,10 +38,12 @@ MARKS = """
 """
 PAINTED = """
 (action) => new Promise((done) => {
-  const grid = document.querySelector("[role=grid]");
-  const heads = [...grid.querySelectorAll("[role=columnheader]")];
-  const head = heads.find((each) => each.textContent.startsWith(action.column));
-  const shown = () => (head ? head.ariaSort : grid.ariaRowCount);
+  // Without rows there is no grid.
+  const grid = () => document.querySelector("[role=grid]");
+  const heads = [...(grid()?.querySelectorAll("[role=columnheader]") ?? [])];
+  const head = action.column && heads.find((each) => each.textContent.startsWith(action.column));
+  if (action.column && !head) return done(NaN);
+  const shown = () => (head ? head.ariaSort : (grid()?.ariaRowCount ?? "0"));
   const before = shown();
   const began = performance.now();
   if (head) head.click();
@@ -53,7 +56,7 @@ PAINTED = """
   const look = () => {
     const taken = () => performance.now() - began;
     if (taken() > 20000) done(NaN);
-    else if (grid.ariaBusy === "false" && shown() !== before) requestAnimationFrame(() => done(taken()));
+    else if (grid()?.ariaBusy !== "true" && shown() !== before) requestAnimationFrame(() => done(taken()));
     else requestAnimationFrame(look);
   };
   requestAnimationFrame(look);
@@ -131,7 +134,9 @@ class Browser:
             ("filter ms", {"text": text[:end]}) for text in texts for end in range(1, len(text) + 1)
         ]
         for kind, action in actions:
-            taken[kind].append(self.page.evaluate(PAINTED, action))
+            ms: float = self.page.evaluate(PAINTED, action)
+            if not isnan(ms):  # a column that has no room, or the same number of rows
+                taken[kind].append(ms)
             self.page.wait_for_timeout(300)
         return {
             name: value
