@@ -24,6 +24,7 @@ from engine.functions.ports import Component, OnFunction, OnInstances
 from gateway.http.auth.access import Named, path_namespace
 from gateway.http.bodies import json_answer
 from gateway.services.engine_link import Engine, Work
+from gateway.services.functions.listed_functions import FIELDS
 from gateway.services.source import Ability
 
 Body = dict[str, Any]
@@ -73,7 +74,7 @@ class FunctionsView(SnapshotView):
             parameters=(
                 Parameter("component", "one kind alone", enum=selectors.KINDS),
                 Parameter("q", "words in name, class, connector and topics, in any case"),
-                Parameter("sort", f"{', '.join(selectors.FIELDS)}; '-' in front for descending"),
+                Parameter("sort", f"{', '.join(FIELDS)}; '-' in front for descending"),
                 *WINDOW,
             ),
             errors=(400,),

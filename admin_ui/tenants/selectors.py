@@ -99,7 +99,9 @@ async def namespaces(
     read = await catalog.each(names, lambda local: _namespace(engine, tenant_name, local, initial))
     present = [item for item in read if item is not None]
     limited = {f"{tenant_name}/{row['name']}" for row, stored in present if has_size_quota(stored)}
-    largest = snapshot.topics.largest_stored(limited) if snapshot is not None and limited else {}
+    largest: dict[str, int | None] = {}
+    if snapshot is not None and limited:
+        largest = snapshot.topics.largest_stored(viewer, limited)
 
     def shown(row: Body, stored: Stored) -> Body:
         numbers, full_name = numbers_of(row["name"]), f"{tenant_name}/{row['name']}"

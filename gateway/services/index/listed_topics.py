@@ -172,9 +172,11 @@ class ListedTopics(ABC):
             self._orders.keep({chosen for _, chosen in self._seen})
         self._selections.drop_unused()
 
-    def largest_stored(self, namespaces: Collection[str]) -> dict[str, int | None]:
-        """Return the stored bytes of the largest topic of each namespace, by full name; None where that of no topic is
-        known. Namespaces without topics are left out. The cost is that of one pass over all topics."""
+    def largest_stored(self, viewer: Viewer, namespaces: Collection[str]) -> dict[str, int | None]:
+        """Return the stored bytes of the largest topic of each of these namespaces that is seen, by full name; None
+        where that of no topic is known. Namespaces without topics are left out. The cost is that of one pass over all
+        topics."""
+        namespaces = {name for name in namespaces if viewer.sees(name)}
         largest: dict[str, int | None] = {}
         for shown in self._shown.values():
             namespace = shown.namespace

@@ -95,7 +95,8 @@ def check_namespaces(index: TopicIndex, viewer: Viewer) -> None:
                 scope for scope in seen if scope.startswith(f"{tenant}/") and viewer.sees(scope)
             }
     storage = ROW_COLUMNS.index("storage_bytes")
-    for scope, largest in index.largest_stored(SPACES[:4]).items():
+    for scope, largest in index.largest_stored(viewer, SPACES[:4]).items():
+        assert viewer.sees(scope)
         stored = [t.values[storage] for t in index if split_topic(t.name).scope == scope]
         assert largest == max((value for value in stored if value is not None), default=None)
 
