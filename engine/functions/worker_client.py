@@ -83,12 +83,12 @@ class WorkerClient:
 
     # --- FunctionService -------------------------------------------------------------------------
 
-    async def stored(self) -> list[JsonObject]:
+    async def stored_functions(self) -> list[JsonObject]:
         """Return everything deployed as it is stored, see ``ALL_FUNCTIONS``: for callers that parse what changed."""
         return await self._call(api.ALL_FUNCTIONS, NoArguments())
 
     async def everything(self) -> list[tuple[pb.FunctionMetaData, dict[int, str]]]:
-        rows = await self.stored()
+        rows = await self.stored_functions()
         return [
             (
                 parse(pb.FunctionMetaData, base64.b64decode(row["metadata"])),

@@ -33,7 +33,9 @@ class GatheredFunctions(GatheredTable[FunctionTable]):
     async def _gather_from(self, engine: Engine) -> FunctionTable:
         # As the gateway itself: the viewer judges each row.
         workers = engine.functions.acting_for("", lambda operation, changed: None)
-        stored, answer = await asyncio.gather(workers.stored(), workers.function_figures())
+        stored, answer = await asyncio.gather(
+            workers.stored_functions(), workers.function_figures()
+        )
         before, facts = self._facts, dict[str, FunctionFacts]()
         deployed: list[Deployed] = []
         figures: dict[str, Body] = {}

@@ -167,8 +167,8 @@ def _state(facts: FunctionFacts, sums: FunctionSums) -> str:
 
 
 class FunctionTable:
-    """Everything deployed as of ``at``, the metrics of its instances by name and number, and the workers that gave none.
-    Immutable, but for the results that it keeps."""
+    """Everything deployed as of ``at``, the metrics of its instances by name and number, and the workers that gave
+    none. Immutable, but for the results that it keeps."""
 
     def __init__(
         self,

@@ -1,11 +1,12 @@
 """Functions that are deployed, without workers: what the console's calls ask of them, and what they changed."""
 
+import base64
 from typing import Any
 
 from engine.base.errors import NotFound
 from engine.functions.definitions import functions_pb2 as pb
 from engine.functions.definitions.configs import Kind, details_of
-from engine.functions.definitions.records import component_of
+from engine.functions.definitions.records import component_of, encode
 from engine.functions.ports import OnComponents, OnFunction, OnInstances, TrialCode
 from engine.functions.runtime.ports import (
     InstanceStats,
@@ -97,6 +98,15 @@ class DeployedFunctions:
         return [
             (metadata, dict.fromkeys(range(metadata.functionDetails.parallelism), WORKER))
             for _, metadata in sorted(self.stored.items())
+        ]
+
+    async def stored_functions(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "metadata": base64.b64encode(encode(metadata)).decode(),
+                "workers": {str(number): worker for number, worker in workers.items()},
+            }
+            for metadata, workers in await self.everything()
         ]
 
     async def function_metrics(self) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from admin_ui.functions.selectors import gathered
 from admin_ui.models import AuditEntry
 from engine.functions.connectors.connector_settings import MASK
 from engine.functions.ports import OnInstances
@@ -60,17 +61,21 @@ def test_all_kinds_are_listed_with_the_sums_of_their_instances(call: Call) -> No
     assert [row["name"] for row in listed(call, "?component=sink")["rows"]] == ["rows"]
     assert [row["name"] for row in listed(call, "?q=OUT%20default")["rows"]] == ["shout"]
     assert [row["name"] for row in listed(call, "?offset=1&limit=1")["rows"]] == ["shout"]
-    assert call("GET", f"{API}/functions?component=x").json["field"] == "component"
+    by_rate = listed(call, "?sort=-received_rate&limit=1")
+    assert (by_rate["rows"], by_rate["total"]) == ([shout], 2), "unknown figures are last"
+    for field in ("component", "sort"):
+        assert call("GET", f"{API}/functions?{field}=x").json["field"] == field
 
 
 def test_instances_of_a_silent_worker_are_not_known_and_not_zero(
-    call: Call, functions: DeployedFunctions
+    call: Call, link: BenchLink, functions: DeployedFunctions
 ) -> None:
     functions.silent = {WORKER: "does not answer"}
     _, shout = listed(call)["rows"]
     assert (shout["state"], shout["running"], shout["unknown"]) == ("not known", 0, 2)
     assert (shout["received_rate"], shout["failures"]) == (None, None)
     functions.silent = {"another": "does not answer"}
+    link.cluster.part(gathered).forget()
     _, shout = listed(call)["rows"]
     assert (shout["state"], shout["unknown"]) == ("running", 0)
 

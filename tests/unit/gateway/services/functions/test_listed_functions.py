@@ -56,7 +56,7 @@ class Workers:
         assert principal == ""
         return self
 
-    async def stored(self) -> list[Any]:
+    async def stored_functions(self) -> list[Any]:
         self.reads += 1
         return self.rows
 
