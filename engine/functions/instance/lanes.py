@@ -158,7 +158,7 @@ class PartitionLanes:
     def lost(self, attachment: Attachment) -> int:
         """End a lane: all that it did not acknowledge is redelivered to the present consumer of the partition.
 
-        Return how many messages waited for the lane; they are dropped.
+        Return how many messages waited for the lane; they are dropped, and the caller gives their room back (F11).
         """
         tenure = self._tenures.pop(attachment, None)
         waiting = self._waiting.pop(attachment, ())

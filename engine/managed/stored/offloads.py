@@ -35,7 +35,7 @@ class Offload:
 
     @property
     def is_unreadable(self) -> bool:
-        """True when the bookies have no copy and the record names none that is read here."""
+        """True when the bookies have no copy and the record names none that is read here (U1)."""
         return self.deleted_from_bookies and self.attempt is None
 
 

@@ -1,5 +1,5 @@
 """Requests of which a cancelled caller waits for the end, because what they still do must not come behind its next
-request: an object that is written after its deletion would be named by no record."""
+request: an object that is written after its deletion would be named by no record (U3)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -1,4 +1,4 @@
-"""The question whether a transaction is over, which a topic asks of the transaction's coordinator.
+"""The question whether a transaction is over, which a topic asks of the transaction's coordinator (X11).
 
 It is asked in requests that clients use, so that it is understood by every broker. The first one adds the topic or
 subscription to the transaction, where a client forgot that; only a transaction that is not open refuses it.
