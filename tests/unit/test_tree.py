@@ -149,6 +149,7 @@ BY_HAND = {
     "engine/metadata/connect.py": "URLs of members, no topics",
     "engine/metadata/paths.py": "encoded names, to group what is cached: too much in a group is harmless",
     "engine/broker/administration/tiers/offloader_metrics.py": "names of ledgers, to label what is summed",
+    "engine/offload/stores/providers.py": "a URL of a store, no topics",
     "gateway/environment.py": "a URL of a folder, no topics",
     "gateway/services/admin/brokers.py": "addresses, no topics",
     "gateway/services/functions/deploying.py": "a URL of a package, no topics",
