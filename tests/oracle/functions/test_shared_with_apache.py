@@ -247,6 +247,11 @@ def test_a_function_of_either_interface_runs_on_both_workers(shared: Shared, sid
     # Apache's worker waits for a call to itself that it does not answer meanwhile, unless it calls the gateway.
     done(shared.instance.http, "POST", path_of(name, "/restart"))
     wait_for_workers(http, name, OUR_ID, shared.apache.id)
+    done(http, "POST", path_of(name, "/1/stop"))
+    done(other, "POST", path_of(name, "/0/stop"))
+    wait_for_workers(http, name)
+    done(other, "POST", path_of(name, "/start"))
+    wait_for_workers(http, name, OUR_ID, shared.apache.id)
     deploy(other, "PUT", name, 1)
     until_blocking(lambda: len(workers_of(http, name)) == 1, "one is left", bound_s=WAIT_S)
     assert results(shared, name) == [f"{number:03}!" for number in range(MESSAGES)]

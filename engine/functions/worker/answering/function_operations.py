@@ -209,12 +209,15 @@ class FunctionOperations:
     async def _set_states(self, of: OnInstances, *, running: bool) -> None:
         leader = await self._routing.apaches_leader()
         stored = await self._stored(of)
+        wanted, state = instances_of(stored, of), INSTANCE_STATE[running]
+        if all(stored.instanceStates.get(instance, pb.RUNNING) == state for instance in wanted):
+            return
         changed = pb.FunctionMetaData()
         changed.CopyFrom(stored)
-        for instance in instances_of(stored, of):
-            changed.instanceStates[instance] = INSTANCE_STATE[running]
-        if changed == stored:
-            return
+        for instance in range(stored.functionDetails.parallelism):
+            # Apache's workers change no instance that has no state where another one has.
+            kept = stored.instanceStates.get(instance, pb.RUNNING)
+            changed.instanceStates[instance] = state if instance in wanted else kept
         changed.version += 1
         await self._write(leader, pb.ServiceRequest.UPDATE, changed, stored.version)
 

@@ -65,7 +65,8 @@ async def test_changes_go_to_apaches_leader(
     await client.update(on("f"), details("f", 3), "", expected_version=0)
     await client.stop(f(1))
     stored = await client.metadata(on("f"))
-    assert (stored.version, dict(stored.instanceStates)) == (2, {1: pb.STOPPED})
+    states = {0: pb.RUNNING, 1: pb.STOPPED, 2: pb.RUNNING}
+    assert (stored.version, dict(stored.instanceStates)) == (2, states)
     assert stored.packageLocation.packagePath == PACKAGE
     await client.start(f())
     await client.delete(on("f"))
