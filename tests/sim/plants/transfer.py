@@ -388,20 +388,14 @@ def batch_at_a_cumulative_end_is_left_out() -> Patches:
 
 def cumulative_is_read_back_as_a_single_one() -> Patches:
     """Take a cumulative acknowledgement in the log for one of its entry alone."""
-    real = PendingAckHandle._replay
+    real = PendingLog.records
 
-    async def replay(self: PendingAckHandle, opened: PendingLog) -> None:
-        records = opened.records
+    async def records(self: PendingLog) -> AsyncIterator[Any]:
+        async for place, record in real(self):
+            record.ack_type = 0
+            yield place, record
 
-        async def single() -> AsyncIterator[Any]:
-            async for place, record in records():
-                record.ack_type = 0
-                yield place, record
-
-        opened.records = single  # type: ignore[method-assign]
-        await real(self, opened)
-
-    return [(PendingAckHandle, "_replay", replay)]
+    return [(PendingLog, "records", records)]
 
 
 def aborted_cumulative_stays_hidden() -> Patches:
