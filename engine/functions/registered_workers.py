@@ -2,7 +2,7 @@
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 from engine.base.names import decode_name
 from engine.metadata import paths
@@ -47,10 +47,11 @@ class WorkerRecord:
 
     @classmethod
     def decode(cls, value: bytes, path: str) -> "WorkerRecord":
-        """Decode a stored registration. Raises ValueError."""
+        """Decode a stored registration; what a later version has added is left out. Raises ValueError."""
         record = decode_json(value, path)
+        known = {field.name for field in fields(cls)}
         try:
-            return cls(**record)
+            return cls(**{name: record[name] for name in record if name in known})
         except TypeError as error:
             raise ValueError(f"{path}: not the registration of a worker") from error
 

@@ -38,7 +38,6 @@ THROUGH = {
     "engine/functions/definitions/function_config.py": "unit/functions/definitions/test_configs.py",
     "engine/functions/definitions/sink_config.py": "unit/functions/definitions/test_configs.py",
     "engine/functions/definitions/source_config.py": "unit/functions/definitions/test_configs.py",
-    "engine/functions/registered_workers.py": "unit/functions/worker/test_worker_service.py",
     "engine/functions/worker/answering/function_operations.py": "unit/functions/worker/test_worker_service.py",
     "engine/functions/worker/answering/cluster_operations.py": "unit/functions/worker/apaches/test_shared_cluster.py",
     "engine/functions/worker/answering/instance_calls.py": "unit/functions/worker/apaches/test_shared_cluster.py",
