@@ -27,7 +27,7 @@ from engine.functions.instance.result_publishing import SETTINGS, InstancePublis
 from engine.functions.instance.state.function_registers import FunctionRegisters
 from engine.functions.instance.user.bridge import Bridge
 from engine.functions.instance.user.secret_providers import SecretsProvider, provider_of
-from engine.functions.instance.user.user_code import add_paths, load
+from engine.functions.instance.user.user_code import code_first, load
 from engine.functions.instance.user.value_codecs import codec_of, input_codec, output_codec
 
 COMMIT_EVERY_S = 1.0
@@ -106,7 +106,6 @@ class ConnectorInstance:
     async def start(self) -> None:
         """Open the connector and begin. Raises what the connector raises, and MagnetarError."""
         plan = self.plan
-        add_paths(plan.code)
         secrets = await asyncio.to_thread(provider_of, plan.secrets_provider, plan.secrets_settings)
         place: Any = ConnectorPlace(plan, self._clock, self.figures, self._state, secrets)
         connector, settings = await asyncio.to_thread(self._made, place)
@@ -131,6 +130,10 @@ class ConnectorInstance:
 
     def _made(self, place: ConnectorPlace) -> tuple[Source | Sink, Mapping[str, Any]]:
         """Return the connector and its checked settings. Raises InstanceEnded for a class that is none."""
+        with code_first(self.plan.code):
+            return self._loaded(place)
+
+    def _loaded(self, place: ConnectorPlace) -> tuple[Source | Sink, Mapping[str, Any]]:
         plan = self.plan
         output = plan.output
         if output.topic:

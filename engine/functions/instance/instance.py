@@ -40,7 +40,7 @@ from engine.functions.instance.user.processing import (
     WorkSlice,
 )
 from engine.functions.instance.user.secret_providers import provider_of
-from engine.functions.instance.user.user_code import add_paths, as_call
+from engine.functions.instance.user.user_code import as_call, code_first
 from engine.functions.instance.user.value_codecs import Codec, codec_of, input_codec, output_codec
 from engine.wire import pulsar_pb2 as pb
 
@@ -166,14 +166,13 @@ class FunctionInstance:
 
     def _load(self) -> tuple[Any, list[Codec]]:
         plan = self.plan
-        add_paths(plan.code)
-        output = plan.output
-        if output.topic:
-            self._output = output_codec(output)
         secrets = provider_of(plan.secrets_provider, plan.secrets_settings)
         logger = logging.getLogger(plan.name)
         self._context = FunctionContext(plan, self, self._clock, secrets, logger)
-        return as_call(plan.class_name), [input_codec(plan, spec) for spec in plan.inputs]
+        with code_first(plan.code):
+            if plan.output.topic:
+                self._output = output_codec(plan.output)
+            return as_call(plan.class_name), [input_codec(plan, spec) for spec in plan.inputs]
 
     def _refuse_unordered(self) -> None:
         """Raise InstanceEnded for a plan that cannot be processed effectively once."""

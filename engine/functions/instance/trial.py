@@ -27,7 +27,7 @@ from engine.client.producing.outgoing import OutgoingMessage
 from engine.functions.instance.instance_plan import InstancePlan
 from engine.functions.instance.process_limits import set_limits
 from engine.functions.instance.user.function_context import Callback, FunctionContext
-from engine.functions.instance.user.user_code import add_paths, as_call
+from engine.functions.instance.user.user_code import as_call, code_first
 from engine.functions.instance.user.value_codecs import codec_of, input_codec, output_codec
 from engine.wire.batches import BatchFormatError, split_entry
 from engine.wire.compression import CompressionError
@@ -209,14 +209,14 @@ class MessageTrial:
     def __init__(self, plan: InstancePlan, host: TrialHost) -> None:
         self._plan = plan
         self._host = host
-        add_paths(plan.code)
         logger = logging.getLogger(plan.name)
         logger.setLevel(logging.INFO)
         self._context = FunctionContext(plan, host, LoopClock(), host, logger)
         output = plan.output
-        self._output = output_codec(output) if output.topic else codec_of("", "", {})
-        self._call = as_call(plan.class_name)
-        self._codecs = {spec.topic: input_codec(plan, spec) for spec in plan.inputs}
+        with code_first(plan.code):
+            self._output = output_codec(output) if output.topic else codec_of("", "", {})
+            self._call = as_call(plan.class_name)
+            self._codecs = {spec.topic: input_codec(plan, spec) for spec in plan.inputs}
 
     def row(self, message: Incoming) -> dict[str, Any]:
         """Run the function on a message, and return what it did."""

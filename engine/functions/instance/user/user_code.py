@@ -3,7 +3,10 @@
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from engine.base.errors import MagnetarError
@@ -16,9 +19,36 @@ class UserCodeError(MagnetarError):
     """The user's code cannot be loaded; the text names what is missing."""
 
 
-def add_paths(code: Sequence[str]) -> None:
-    """Put the user's code in front of everything on ``sys.path``."""
-    sys.path[:0] = [path for path in code if path not in sys.path]
+_loading = threading.Lock()
+_added: set[str] = set()
+"""The folders of all code that was loaded in this process: of several instances where they are threads."""
+
+
+@contextmanager
+def code_first(code: Sequence[str]) -> Iterator[None]:
+    """Put the user's code in front of everything on ``sys.path``, for imports within the ``with`` block and later ones.
+
+    Modules of users that were loaded before are forgotten: another function, or the same one before an update, may
+    have modules of the same names. They are used on by those that imported them. Blocks while another thread is within.
+    """
+    with _loading:
+        for name, module in list(sys.modules.items()):
+            if _is_of_users(module):
+                del sys.modules[name]
+        importlib.invalidate_caches()
+        sys.path[:] = [*code, *(path for path in sys.path if path not in code)]
+        _added.update(code)
+        yield
+
+
+def _is_of_users(module: Any) -> bool:
+    places = [getattr(module, "__file__", None), *(getattr(module, "__path__", None) or ())]
+    return any(
+        Path(place).is_relative_to(folder)
+        for place in places
+        if isinstance(place, str)
+        for folder in _added
+    )
 
 
 def load(name: str) -> Any:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.functions.instance.user.user_code import UserCodeError, add_paths, as_call, load
+from engine.functions.instance.user.user_code import UserCodeError, as_call, code_first, load
 
 CODE = """
 import functools
@@ -49,9 +49,8 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "users_import.py").write_text("import not_there_at_all\n")
     (tmp_path / "users_empty.py").write_text("")
     monkeypatch.setattr(sys, "path", list(sys.path))
-    add_paths([str(tmp_path)])
-    for name in ("users_code", "users_import", "users_empty"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    with code_first([str(tmp_path)]):
+        pass
 
 
 @pytest.mark.parametrize(
@@ -93,3 +92,24 @@ def test_a_module_that_is_missing_inside_the_users_passes_through() -> None:
 def test_an_exception_of_the_users_constructor_passes_through() -> None:
     with pytest.raises(RuntimeError, match="no database"):
         as_call("users_code.Fails")
+
+
+def test_each_function_has_its_own_modules_whatever_their_names(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("first", "second")]
+    calls = []
+    for folder in folders:
+        (folder / "deep").mkdir(parents=True)
+        (folder / "deep" / "__init__.py").write_text("")
+        (folder / "deep" / "inner.py").write_text(f"NAME = {folder.name!r}\n")
+        (folder / "alike.py").write_text(
+            "from deep.inner import NAME\ndef process(x):\n    return x + NAME\n"
+        )
+        with code_first([str(folder)]):
+            calls.append(as_call("alike"))
+    assert [call("of ", None) for call in calls] == ["of first", "of second"]
+    # An update is at the same place.
+    (folders[0] / "alike.py").write_text("def process(x):\n    return x + 'the update'\n")
+    with code_first([str(folders[0])]):
+        assert as_call("alike")("of ", None) == "of the update"
+    assert calls[0]("of ", None) == "of first", "what runs still goes on"
+    assert [path for path in sys.path if path == str(folders[0])] == [str(folders[0])]
