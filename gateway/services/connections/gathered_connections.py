@@ -27,7 +27,7 @@ from gateway.services.engine_link import Engine
 from gateway.services.feeds.gathered_table import GatheredTable
 
 TIMEOUT_S = 3.0
-"""Seconds for the answers of one broker."""
+"""Seconds for an answer of a broker, which has a page of its connections."""
 LIBRARIES_MAX = 10_000
 """Versions of clients that are remembered: clients send what they like."""
 
@@ -53,12 +53,12 @@ async def _gather(engine: Engine, libraries: Libraries) -> ConnectionTable:
     async def ask(broker: BrokerAddress) -> None:
         rows: list[Cells] = []
         try:
-            async with asyncio.timeout(TIMEOUT_S):
-                after: int | None = 0
-                while after is not None:
+            after: int | None = 0
+            while after is not None:
+                async with asyncio.timeout(TIMEOUT_S):
                     page = await engine.call_on(broker, CONNECTIONS, ConnectionsPage(after))
-                    rows += page["rows"]
-                    after = page["next"]
+                rows += page["rows"]
+                after = page["next"]
         except (MagnetarError, OSError) as error:  # OSError includes TimeoutError
             silent[broker.id] = str(error) or f"no answer within {TIMEOUT_S:g} s"
         else:

@@ -10,7 +10,11 @@ from engine.admin.client import AdminClient, BrokerAddress
 from engine.base.errors import InvalidField, NotReady
 from engine.metadata.memory import MemoryServer
 from gateway.services.connections.connection_rows import Filter
-from gateway.services.connections.gathered_connections import GatheredConnections, parse_id
+from gateway.services.connections.gathered_connections import (
+    TIMEOUT_S,
+    GatheredConnections,
+    parse_id,
+)
 from gateway.services.engine_link import Engine
 from gateway.services.feeds.gathered_table import FRESH_S
 
@@ -30,6 +34,7 @@ class Admin:
     def __init__(self, **connections: int | None) -> None:
         self.connections = connections
         self.calls = 0
+        self.takes_s = 0.0
 
     async def brokers(self) -> list[BrokerAddress]:
         return [BrokerAddress(name, f"http://{name}", "") for name in self.connections]
@@ -39,6 +44,7 @@ class Admin:
     ) -> Any:
         assert operation is CONNECTIONS
         self.calls += 1
+        await asyncio.sleep(self.takes_s)
         count = self.connections[broker.id]
         if count is None:
             await asyncio.Event().wait()
@@ -63,6 +69,13 @@ async def test_a_broker_that_hangs_is_named_and_hides_no_other() -> None:
     table = await GatheredConnections().table(asked(Admin(a=1, b=None)))
     assert (len(table), table.brokers) == (1, 2)
     assert table.silent == {"b": "no answer within 3 s"}
+
+
+async def test_a_broker_with_many_pages_is_not_taken_for_one_that_hangs() -> None:
+    admin = Admin(a=20)
+    admin.takes_s = TIMEOUT_S / 2
+    table = await GatheredConnections().table(asked(admin))
+    assert (len(table), table.silent) == (20, {})
 
 
 async def test_no_answer_at_all_is_no_empty_list() -> None:
