@@ -104,7 +104,7 @@ async def _problem(stores: ObjectStores, ledger: MovedLedger) -> str:
                 f"its index ends with entry {index.metadata.last_entry}, not {ledger.entries - 1}"
             )
         end = index.data_bytes
-        if len(await store.get_range(ledger.name.data_key, end - 1, end)) != 1:
+        if await store.get_ranges(ledger.name.data_key, (end - 1, end)) == [b""]:
             raise DamagedObjectError(f"its data has fewer than {end} bytes")
     except OffloadError as error:
         return f"{label}: {error}"

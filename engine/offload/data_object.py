@@ -11,6 +11,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from engine.base.slices import Slice
+from engine.ledger.digest import VIEWED_BYTES
 from engine.offload.errors import DamagedObjectError
 
 MAGIC = 0xFBDBABCB
@@ -56,19 +57,23 @@ class DataObjectWriter:
     def add(self, run: Slice) -> list[WrittenBlock]:
         """Append the entries of ``run``, which must begin with ``next_entry``; return the blocks that are complete."""
         complete: list[WrittenBlock] = []
-        view = memoryview(run.buf)
-        spans, pieces = run.spans, self._pieces
-        for i in range(run.count):
-            start, end = spans[2 * i], spans[2 * i + 1]
-            size = end - start
-            if pieces and self._size + ENTRY_OVERHEAD + size > self._block_bytes:
+        # Small entries are cheaper to copy than to view.
+        large = run.size >= VIEWED_BYTES * run.count
+        source: bytes | memoryview = memoryview(run.buf) if large else run.buf
+        pack, add, block_bytes = _ENTRY.pack, self._pieces.append, self._block_bytes
+        size, entry_id, spans = self._size, self.next_entry, run.spans
+        for start, end in zip(spans[::2], spans[1::2], strict=True):
+            length = end - start
+            size += ENTRY_OVERHEAD + length
+            if size > block_bytes and self._pieces:
+                self._size, self.next_entry = size - ENTRY_OVERHEAD - length, entry_id
                 complete += self.end()
-                pieces = self._pieces
-            pieces.append(_ENTRY.pack(size, self.next_entry))
-            pieces.append(view[start:end])
-            self._size += ENTRY_OVERHEAD + size
-            self.payload += size
-            self.next_entry += 1
+                add, size = self._pieces.append, self._size + ENTRY_OVERHEAD + length
+            add(pack(length, entry_id))
+            add(source[start:end])
+            entry_id += 1
+        self._size, self.next_entry = size, entry_id
+        self.payload += run.size
         return complete
 
     def end(self) -> list[WrittenBlock]:
@@ -113,19 +118,20 @@ def take_entries(data: bytes, at: int, first: int, count_max: int) -> Taken:
     another id than expected.
     """
     spans: list[int] = []
+    add, unpack = spans.append, _ENTRY.unpack_from
     stop = len(data)
-    entry_id = first
     end = at
     for entry_id in range(first, first + count_max):
         start = end + ENTRY_OVERHEAD
         if start > stop:
             break
-        size, stored_id = _ENTRY.unpack_from(data, end)
+        size, stored_id = unpack(data, end)
         # Padding and the header of a block have a first word with the highest bit set.
         if size < 0 or start + size > stop:
             break
         if stored_id != entry_id:
             raise DamagedObjectError(f"entry {stored_id} in place of entry {entry_id}")
         end = start + size
-        spans += (start, end)
+        add(start)
+        add(end)
     return Taken(spans, end)

@@ -18,9 +18,9 @@ from engine.offload.reading.object_reader import ObjectReader
 
 BLOCK_BYTES = 1 << 20
 """Bytes of a block, which is read and verified as one."""
-READ_BYTES = 1 << 20
-"""Bytes of each of READS reads that are under way."""
-READS = 4
+READ_BYTES = 512 << 10
+"""Bytes of each of READS reads that are under way. What arrives of one is checked in one turn of the event loop."""
+READS = 3
 VERIFIED_BYTES = 4 << 20
 """Bytes that are read back at once."""
 BUSY_S = 0.001

@@ -44,9 +44,9 @@ class ObjectStore(Protocol):
         """Return a whole object. Raises MissingObjectError."""
         ...
 
-    async def get_range(self, key: str, start: int, stop: int) -> bytes:
-        """Return bytes ``start`` (inclusive) to ``stop`` (exclusive), fewer when the object ends before. Raises
-        MissingObjectError."""
+    async def get_ranges(self, key: str, bounds: Sequence[int]) -> list[bytes]:
+        """Return the bytes from each of ``bounds``, which rise, up to the next, by one request. Each range has a
+        buffer of its own; it has fewer bytes when the object ends before. Raises MissingObjectError."""
         ...
 
     async def attributes(self, key: str) -> Mapping[str, str]:

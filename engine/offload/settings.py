@@ -74,7 +74,7 @@ class OffloadSettings:
         low=2 * MIB,
     )
     managed_ledger_offload_read_ahead_bytes: int = size(
-        8 * MIB,
+        16 * MIB,
         "bytes that are read ahead of a reader of tiered storage at most; it begins with 1 MiB and doubles",
         low=0,
     )

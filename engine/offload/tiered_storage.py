@@ -19,7 +19,7 @@ class TierLimits:
     moved_per_s: int = 0
     read_per_s: int = 0
     cache_bytes: int = 64 << 20
-    ahead_bytes: int = 8 << 20
+    ahead_bytes: int = 16 << 20
 
 
 class TieredStorage:

@@ -71,7 +71,6 @@ THROUGH = {
     "engine/ledger/cluster/registrations.py": "unit/ledger/reading/test_reader.py",
     "engine/ledger/reading/batch_read.py": "unit/ledger/reading/test_reader.py",
     "engine/ledger/reading/read_op.py": "unit/ledger/reading/test_reader.py",
-    "engine/offload/stores/folder_store.py": "unit/offload/stores/test_obstore_stores.py",
     "engine/ledger/writing/add_watch.py": "unit/ledger/writing/test_writer_bounds.py",
     "engine/ledger/writing/explicit_lac_writer.py": "unit/ledger/reading/test_explicit_lac.py",
     "engine/managed/reading/entries.py": "unit/managed/reading/test_backlog.py",

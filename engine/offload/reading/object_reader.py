@@ -36,6 +36,8 @@ RANGE_BYTES = 1 << 20
 """Bytes that are read at least in one range of a block without a checksum."""
 PLACES_MAX = 1024
 """Offsets of entries that are kept of one data object, besides those of its blocks."""
+ENTRIES_AT_ONCE = 1024
+"""Entries whose places are found in one turn of the event loop."""
 ATTEMPTS = 2
 """Requests for bytes that are not as expected."""
 AHEAD_MIN = 1 << 20
@@ -149,40 +151,41 @@ class ObjectReader:
             stop += 1
         return stop
 
-    async def _verified(self, at: int, stop: int) -> bytes:
-        """Return the bytes of blocks ``at`` (inclusive) to ``stop`` (exclusive), compared with their checksums."""
+    async def _verified(self, at: int, stop: int) -> list[bytes]:
+        """Return blocks ``at`` (inclusive) to ``stop`` (exclusive), compared with their checksums."""
         return await _repeated(partial(self._compared, at, stop))
 
-    async def _compared(self, at: int, stop: int) -> bytes:
-        blocks = self.index.blocks
-        start = blocks[at].offset
-        data = await self._store.get_range(self._key, start, self._ends[stop - 1])
-        view = memoryview(data)
-        for i in range(at, stop):
-            part = view[blocks[i].offset - start : self._ends[i] - start]
+    async def _compared(self, at: int, stop: int) -> list[bytes]:
+        blocks = self.index.blocks[at:stop]
+        bounds = [*(block.offset for block in blocks), self._ends[stop - 1]]
+        # Ranges have buffers of their own, so that a block in memory does not keep its neighbours there.
+        parts = await self._store.get_ranges(self._key, bounds)
+        for i, part in enumerate(parts, at):
             if crc32c(part) != self.index.checksums[i]:
-                raise self._damage(f"block {blocks[i].part} has another checksum")
+                raise self._damage(f"block {self.index.blocks[i].part} has another checksum")
             # A turn of the event loop has the work of one block, because clients wait for its end.
             await asyncio.sleep(0)
-        return data
+        return parts
 
     async def _read_verified(self, at: int, stop: int) -> list[ReadBlock]:
         """Return blocks ``at`` (inclusive) to ``stop`` (exclusive), each with the places of its entries."""
-        data = await self._verified(at, stop)
-        start = self.index.blocks[at].offset
         read = []
-        for i in range(at, stop):
+        for i, part in enumerate(await self._verified(at, stop), at):
             block, below = self.index.blocks[i], self._below(i)
-            # A buffer of its own, so that a block in memory does not keep its neighbours there.
-            part = data[block.offset - start : self._ends[i] - start]
-            try:
-                taken = take_entries(part, HEADER_BYTES, block.first, below - block.first)
-            except DamagedObjectError as error:
-                raise self._damage(str(error)) from error
-            if len(taken.spans) != 2 * (below - block.first):
-                raise self._damage(f"block {block.part} ends before entry {below - 1}")
-            read.append(ReadBlock(part, taken.spans))
-            await asyncio.sleep(0)
+            spans: list[int] = []
+            entry_id, end = block.first, HEADER_BYTES
+            while entry_id < below:
+                count = min(below - entry_id, ENTRIES_AT_ONCE)
+                try:
+                    taken = take_entries(part, end, entry_id, count)
+                except DamagedObjectError as error:
+                    raise self._damage(str(error)) from error
+                if len(taken.spans) != 2 * count:
+                    raise self._damage(f"block {block.part} ends before entry {below - 1}")
+                spans += taken.spans
+                entry_id, end = entry_id + count, taken.end
+                await asyncio.sleep(0)
+            read.append(ReadBlock(part, spans))
         return read
 
     async def _read_blocks(self, at: int, first: int, last: int, bytes_max: int) -> list[Slice]:
@@ -218,7 +221,7 @@ class ObjectReader:
         wanted = max(bytes_max, RANGE_BYTES)
         while True:
             end = min(offset + wanted, self._ends[at])
-            data = await self._store.get_range(self._key, offset, end)
+            [data] = await self._store.get_ranges(self._key, (offset, end))
             start = 0
             try:
                 if offset == block.offset:

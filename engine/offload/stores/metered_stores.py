@@ -49,13 +49,13 @@ class MeteredStore:
         with self._counted(self._meters.index_reads):
             return await self._store.get(key)
 
-    async def get_range(self, key: str, start: int, stop: int) -> bytes:
+    async def get_ranges(self, key: str, bounds: Sequence[int]) -> list[bytes]:
         """See ``ObjectStore``; waits until the bytes are within the bound."""
-        await self._rate.take(stop - start)
+        await self._rate.take(bounds[-1] - bounds[0])
         with self._counted(self._meters.data_reads):
-            data = await self._store.get_range(key, start, stop)
-        self._meters.read_bytes += len(data)
-        return data
+            ranges = await self._store.get_ranges(key, bounds)
+        self._meters.read_bytes += sum(map(len, ranges))
+        return ranges
 
     async def attributes(self, key: str) -> Mapping[str, str]:
         """See ``ObjectStore``."""

@@ -1,13 +1,15 @@
 """Tiered storage against a local store: bytes per second of moving ledgers and of cold reads, and the latency of
 publishing meanwhile.
 
-Run: python -m tests.bench.offload [--dir DIRECTORY] [--mb MB] [--store-mb-s MB]
+Run: python -m tests.bench.offload [--dir DIRECTORY] [--store DIRECTORY] [--mb MB] [--rounds N] [--uncached]
 
 Metadata server and bookie are processes of their own, as in every installation; with --together they share the
-broker's process and its event loop. All share one disk with the store. The tail is another topic of the same broker, to
-which one message of 1 KiB is appended every 5 ms. The store's own sequential read reads the data objects with the same
-store, with as many requests at once as the broker makes. With --store-mb-s the store answers after 20 ms and has that
-bandwidth for each direction, as a bucket has.
+broker's process and its event loop. All share one disk with the store, unless --store names a folder of another. The
+tail is another topic of the same broker, to which one message of 1 KiB is appended every 5 ms. Windows in which it is
+alone alternate with those in which ledgers are moved, then with those in which all moved entries are read.
+
+The store's own sequential read reads the data objects with the same store, with as many requests at once as the broker
+makes. With --store-mb-s the store answers after 20 ms and has that bandwidth for each direction, as a bucket has.
 """
 
 import argparse
@@ -16,15 +18,13 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-from engine.base.ids import LATEST
-from engine.base.slices import Slice
+from engine.base.ids import Position
 from engine.managed.cursors.cursor_set import InitialPosition
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import ManagedLedger
@@ -35,6 +35,8 @@ from engine.offload.bucket import FILES, S3, Bucket
 from engine.offload.object_names import INDEX_ENDING, attributes_of
 from engine.offload.offload_policy import OffloadPolicy
 from engine.offload.tiered_storage import TieredStorage, TierLimits
+from gateway.standalone.plan import MALLOC
+from tests.bench.figures import percentile
 from tests.bench.offload.cluster import (
     MakeBroker,
     PacedStores,
@@ -42,6 +44,7 @@ from tests.bench.offload.cluster import (
     storage_servers,
     together,
 )
+from tests.bench.offload.gauges import Gauges, Tail, TimedLoop, Window, joined, rate_text, tail_text
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import NAME, Brokers, Sink
 from tests.support.ports import free_ports
@@ -50,41 +53,10 @@ from tests.support.waiting import until_blocking
 MIB = 1 << 20
 ENTRY = 64 << 10
 LEDGER_BYTES = 64 * MIB
-PACE_S = 0.005
 REQUEST_BYTES = 4 * MIB
-AT_ONCE = 2
+AT_ONCE = 4
 """Requests of the store's own read at once, as many as a broker makes with its default read-ahead."""
-QUIET_S = 10.0
-
-
-class Tail:
-    """Appends to another topic at a pace; ``latencies``: seconds of each since the last ``restart``."""
-
-    def __init__(self, ledger: ManagedLedger) -> None:
-        self._ledger = ledger
-        self._over = False
-        self.latencies: list[float] = []
-
-    def appended(self, run: Slice, start: int, stop: int) -> None:
-        self.latencies.append(time.perf_counter() - run.facts)
-
-    def append_failed(self, run: Slice, start: int, error: Exception) -> None:
-        raise error
-
-    async def run(self) -> None:
-        while not self._over:
-            run = run_of(bytes(1024))
-            run.facts = time.perf_counter()
-            self._ledger.append(run, self)
-            await asyncio.sleep(PACE_S)
-
-    def stop(self) -> None:
-        self._over = True
-
-    def p99_ms(self) -> float:
-        """Return the 99th percentile since the last call."""
-        ranked, self.latencies = sorted(self.latencies), []
-        return 1000 * ranked[int(0.99 * (len(ranked) - 1))] if ranked else float("nan")
+QUIET_S = 2.0
 
 
 async def fill(ledger: ManagedLedger, size: int) -> None:
@@ -97,46 +69,44 @@ async def fill(ledger: ManagedLedger, size: int) -> None:
     await sink.settle(size // ENTRY)
 
 
-async def moved(ledger: ManagedLedger) -> float:
-    """Move all closed ledgers; return the bytes per second, with the reading back."""
-    began = time.perf_counter()
-    ledger.offload(LATEST)
+async def move(ledger: ManagedLedger, before: Position) -> int:
+    """Move all closed ledgers before that of ``before``; return their bytes."""
+    ledger.offload(before)
     while ledger.offload_status.phase is OffloadPhase.RUNNING:
         await asyncio.sleep(0.01)
     assert ledger.offload_status.phase is OffloadPhase.SUCCESS, ledger.offload_status
-    return ledger.offload_progress.bytes / (time.perf_counter() - began)
+    return ledger.offload_progress.bytes
 
 
-async def read_cold(factory: ManagedLedgerFactory, config: LedgerConfig) -> float:
-    """Read all moved entries by a new subscription; return the bytes per second."""
+async def read_cold(factory: ManagedLedgerFactory, config: LedgerConfig) -> int:
+    """Read all moved entries by a new subscription; return their bytes."""
     ledger = await factory.open(NAME, config)
     cursor = await ledger.open_cursor("cold", InitialPosition.EARLIEST, durable=False)
-    wanted = ledger.offloaded_bytes
-    began, size = time.perf_counter(), 0
+    wanted, size = ledger.offloaded_bytes, 0
     while size < wanted:
         for view in await cursor.read(1000, 8 * MIB):
             spans = view.run.spans[2 * view.start : 2 * view.stop]
             size += sum(spans[1::2]) - sum(spans[::2])
-    return size / (time.perf_counter() - began)
+    return size
 
 
-async def read_objects(stores: PacedStores, bucket: Bucket) -> float:
-    """Read all data objects in order with the store itself, AT_ONCE requests at a time; return the bytes per second."""
+async def read_objects(stores: PacedStores, bucket: Bucket) -> int:
+    """Read all data objects in order with the store itself, AT_ONCE requests at a time; return their bytes."""
     store = stores.open(bucket)
     objects = [listed async for listed in store.listed() if not listed.key.endswith(INDEX_ENDING)]
     ranges = [
         (listed.key, start) for listed in objects for start in range(0, listed.size, REQUEST_BYTES)
     ]
-    began, size = time.perf_counter(), 0
+    size = 0
     for at in range(0, len(ranges), AT_ONCE):
         answers = await asyncio.gather(
             *(
-                store.get_range(key, start, start + REQUEST_BYTES)
+                store.get_ranges(key, (start, start + REQUEST_BYTES))
                 for key, start in ranges[at : at + AT_ONCE]
             )
         )
-        size += sum(map(len, answers))
-    return size / (time.perf_counter() - began)
+        size += sum(len(data) for ranges in answers for data in ranges)
+    return size
 
 
 @contextmanager
@@ -163,48 +133,100 @@ def s3_server() -> Iterator[Bucket]:
         process.wait(10)
 
 
-async def measure(
-    make: MakeBroker, stores: PacedStores, bucket: Bucket, size: int, limits: TierLimits
-) -> None:
-    def broker() -> ManagedLedgerFactory:
-        return make(TieredStorage(stores, attributes_of("bench", "0"), limits))
+def forget_pages(folder: Path) -> None:
+    """Drop the files of ``folder`` from the page cache."""
+    for path in folder.iterdir():
+        descriptor = os.open(path, os.O_RDONLY)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
 
-    config = LedgerConfig(1, 1, 1, ledger_bytes_max=LEDGER_BYTES, ledger_age_min_s=0)
-    tiered = replace(config, offload=OffloadPolicy(bucket, deletion_lag_s=-1.0))
-    factory = broker()
-    ledger = await factory.open(NAME, tiered)
-    await ledger.open_cursor("s", InitialPosition.EARLIEST)
-    await fill(ledger, size)
-    tail = Tail(await factory.open(f"{NAME}-tail", config))
-    tailing = asyncio.ensure_future(tail.run())
-    await asyncio.sleep(2)
-    tail.p99_ms()
-    await asyncio.sleep(QUIET_S)
-    quiet_ms = tail.p99_ms()
-    rate = await moved(ledger)
-    moving_ms = tail.p99_ms()
-    assert all(offload_of(span).complete for span in ledger.line.ledgers[:-1])
-    tail.stop()
-    await tailing
-    other = broker()
-    Brokers.crash(factory)
-    tail = Tail(await other.open(f"{NAME}-tail", config))
-    tailing = asyncio.ensure_future(tail.run())
-    raw = await read_objects(stores, bucket)
-    tail.p99_ms()
-    cold = await read_cold(other, tiered)
-    reading_ms = tail.p99_ms()
-    tail.stop()
-    await tailing
-    print(f"moved, written and read back     {rate / 1e6:8.0f} MB/s")
-    print(
-        f"cold read by a subscription      {cold / 1e6:8.0f} MB/s, {cold / raw:.2f} of the store's {raw / 1e6:.0f}"
-    )
-    print(f"tail p99 quiet                   {quiet_ms:8.2f} ms")
-    print(f"tail p99 while ledgers are moved {moving_ms:8.2f} ms, {moving_ms / quiet_ms - 1:+.0%}")
-    print(
-        f"tail p99 while cold is read      {reading_ms:8.2f} ms, {reading_ms / quiet_ms - 1:+.0%}"
-    )
+
+class Bench:
+    """The measurement; ``uncached``: the store's files are read from the disk."""
+
+    def __init__(
+        self,
+        make: MakeBroker,
+        stores: PacedStores,
+        bucket: Bucket,
+        limits: TierLimits,
+        uncached: bool,
+    ) -> None:
+        self._make = make
+        self._stores = stores
+        self._bucket = bucket
+        self._limits = limits
+        self._uncached = uncached
+        self._gauges = Gauges()
+        self._config = LedgerConfig(1, 1, 1, ledger_bytes_max=LEDGER_BYTES, ledger_age_min_s=0)
+        self._tiered = replace(self._config, offload=OffloadPolicy(bucket, deletion_lag_s=-1.0))
+
+    def _broker(self) -> ManagedLedgerFactory:
+        return self._make(TieredStorage(self._stores, attributes_of("bench", "0"), self._limits))
+
+    @asynccontextmanager
+    async def _tail(self, factory: ManagedLedgerFactory) -> AsyncIterator[Tail]:
+        tail = Tail(await factory.open(f"{NAME}-tail", self._config))
+        running = asyncio.ensure_future(tail.run())
+        await asyncio.sleep(1)
+        yield tail
+        tail.stop()
+        await running
+
+    async def _quiet(self, tail: Tail) -> Window:
+        self._gauges.begin(tail)
+        await asyncio.sleep(QUIET_S)
+        return self._gauges.end()
+
+    async def run(self, size: int, rounds: int) -> None:
+        """Measure, by turns, the tail alone and while ledgers are moved, then alone and while cold is read."""
+        factory = self._broker()
+        ledger = await factory.open(NAME, self._tiered)
+        await ledger.open_cursor("s", InitialPosition.EARLIEST)
+        await fill(ledger, size)
+        ids = [span.ledger_id for span in ledger.line.ledgers]
+        quiet, busy = [], []
+        async with self._tail(factory) as tail:
+            for number in range(1, rounds + 1):
+                quiet.append(await self._quiet(tail))
+                before = Position(ids[(len(ids) - 1) * number // rounds], 0)
+                self._gauges.begin(tail)
+                busy.append(self._gauges.end(await move(ledger, before)))
+        assert all(offload_of(span).complete for span in ledger.line.ledgers[:-1])
+        show("ledgers are moved", "moved, written and read back", quiet, busy)
+        quiet, busy, raw = [], [], []
+        for _ in range(rounds):
+            Brokers.crash(factory)
+            factory = self._broker()
+            async with self._tail(factory) as tail:
+                await self._forget()
+                self._gauges.begin(tail)
+                raw.append(self._gauges.end(await read_objects(self._stores, self._bucket)))
+                quiet.append(await self._quiet(tail))
+                await self._forget()
+                self._gauges.begin(tail)
+                busy.append(self._gauges.end(await read_cold(factory, self._tiered)))
+        show("cold is read", "cold read by a subscription", quiet, busy)
+        ratios = sorted(
+            cold.size / cold.seconds * own.seconds / own.size
+            for cold, own in zip(busy, raw, strict=True)
+        )
+        print(f"the store's own read: {rate_text(joined(raw))}")
+        print(f"cold read to that: {', '.join(f'{ratio:.2f}' for ratio in ratios)}")
+
+    async def _forget(self) -> None:
+        if self._uncached:
+            await asyncio.to_thread(forget_pages, Path(self._bucket.name))
+
+
+def show(what: str, work: str, quiet: Sequence[Window], busy: Sequence[Window]) -> None:
+    alone, meanwhile = joined(quiet), joined(busy)
+    print(f"{work}: {rate_text(meanwhile)}")
+    print(f"tail alone: {tail_text(alone)}")
+    print(f"tail while {what}: {tail_text(meanwhile)}")
+    for share in (0.5, 0.99):
+        ratio = percentile(meanwhile.latencies, share) / percentile(alone.latencies, share)
+        print(f"tail p{100 * share:.0f} while {what} to that alone: {ratio:.2f}")
 
 
 def main() -> None:
@@ -216,33 +238,34 @@ def main() -> None:
     parser.add_argument("--s3", action="store_true", help="moto's server in place of a folder")
     parser.add_argument("--store-mb-s", type=int, default=0, help="bandwidth of the store, MB/s")
     parser.add_argument("--together", action="store_true", help="bookie in the broker's process")
+    parser.add_argument("--rounds", type=int, default=4, help="windows of each kind, by turns (4)")
+    parser.add_argument("--store", type=Path, help="where the store is, instead of --dir")
+    parser.add_argument("--uncached", action="store_true", help="read objects from the disk")
     given = parser.parse_args()
+    if not MALLOC.items() <= os.environ.items():
+        command = [sys.executable, "-m", "tests.bench.offload", *sys.argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, **MALLOC})
     limits = TierLimits(
         moved_per_s=given.moved_mb_s * 1_000_000, read_per_s=given.read_mb_s * 1_000_000
     )
     stores = PacedStores(given.store_mb_s * 1_000_000)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=given.dir)))
-        bucket = Bucket(FILES, str(folder / "cold"))
-        if given.s3:
-            bucket = stack.enter_context(s3_server())
+        store = stack.enter_context(tempfile.TemporaryDirectory(dir=given.store or folder))
+        bucket = stack.enter_context(s3_server()) if given.s3 else Bucket(FILES, store)
         cluster = (
             together(folder)
             if given.together
             else apart(storage_servers(stack, folder / "data"), folder)
         )
-        asyncio.run(run(cluster, stores, bucket, given.mb * 1_000_000, limits))
 
+        async def measure() -> None:
+            async with cluster as make:
+                bench = Bench(make, stores, bucket, limits, given.uncached)
+                await bench.run(given.mb * 1_000_000, given.rounds)
 
-async def run(
-    cluster: AbstractAsyncContextManager[MakeBroker],
-    stores: PacedStores,
-    bucket: Bucket,
-    size: int,
-    limits: TierLimits,
-) -> None:
-    async with cluster as make:
-        await measure(make, stores, bucket, size, limits)
+        with asyncio.Runner(loop_factory=TimedLoop) as runner:
+            runner.run(measure())
 
 
 if __name__ == "__main__":

@@ -50,10 +50,10 @@ class PacedStore:
         await asyncio.sleep(LATENCY_S)
         return await self._store.get(key)
 
-    async def get_range(self, key: str, start: int, stop: int) -> bytes:
+    async def get_ranges(self, key: str, bounds: Sequence[int]) -> list[bytes]:
         await asyncio.sleep(LATENCY_S)
-        await self._down.take(stop - start)
-        return await self._store.get_range(key, start, stop)
+        await self._down.take(bounds[-1] - bounds[0])
+        return await self._store.get_ranges(key, bounds)
 
     async def attributes(self, key: str) -> Mapping[str, str]:
         return await self._store.attributes(key)

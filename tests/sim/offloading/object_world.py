@@ -4,6 +4,7 @@ answers get lost, are cut short or have other bytes. What it holds stays as it w
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from engine.offload.bucket import Bucket
@@ -146,8 +147,10 @@ class SimObjects:
         stored = await self._world.ask(lambda: self._object(key))
         return StoredObject(self._answer(stored.data), stored.attributes)
 
-    async def get_range(self, key: str, start: int, stop: int) -> bytes:
-        return self._answer(await self._world.ask(lambda: self._object(key).data[start:stop]))
+    async def get_ranges(self, key: str, bounds: Sequence[int]) -> list[bytes]:
+        start, stop = bounds[0], bounds[-1]
+        data = self._answer(await self._world.ask(lambda: self._object(key).data[start:stop]))
+        return [data[low - start : high - start] for low, high in pairwise(bounds)]
 
     async def attributes(self, key: str) -> Mapping[str, str]:
         stored: StoredObject = await self._world.ask(lambda: self._object(key))

@@ -1,6 +1,7 @@
 """Object stores in memory that fail and damage objects on request."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from itertools import pairwise
 
 from engine.offload.bucket import Bucket
 from engine.offload.errors import MissingObjectError, ObjectStoreError
@@ -36,11 +37,12 @@ class MemoryObjects:
             raise MissingObjectError(f"no object {key}")
         return self.objects[key]
 
-    async def get_range(self, key: str, start: int, stop: int) -> bytes:
-        self._begin("get_range", key)
+    async def get_ranges(self, key: str, bounds: Sequence[int]) -> list[bytes]:
+        self._begin("get_ranges", key)
         if key not in self.objects:
             raise MissingObjectError(f"no object {key}")
-        return self.objects[key].data[start:stop]
+        data = self.objects[key].data
+        return [data[start:stop] for start, stop in pairwise(bounds)]
 
     async def attributes(self, key: str) -> Mapping[str, str]:
         self._begin("attributes", key)

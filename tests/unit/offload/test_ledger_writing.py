@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ from engine.offload.ledger_writing import write_ledger
 from engine.offload.object_names import ObjectName, attributes_of
 from engine.offload.object_store import StoredObject
 from engine.offload.reading.block_cache import BlockCache
-from engine.offload.reading.object_reader import ObjectReader, read_index
+from engine.offload.reading.object_reader import ENTRIES_AT_ONCE, ObjectReader, read_index
 from tests.support.ledger_cluster import payloads_of, run_of
 from tests.support.stores.memory_objects import MemoryObjects
 
@@ -112,7 +113,25 @@ async def test_blocks_within_the_budget_are_read_by_one_request() -> None:
     store.requests.clear()
     runs = await reader.read(0, 19, 1 << 20)
     assert sum(run.count for run in runs) == 20
-    assert store.requests == [("get_range", NAME.data_key)]
+    assert store.requests == [("get_ranges", NAME.data_key)]
+
+
+async def test_a_block_in_memory_does_not_keep_the_others_of_its_request_there() -> None:
+    store = await written([b"x" * 100 for _ in range(20)], 600)
+    reader = await ObjectReader.open(store, NAME)
+    runs = await reader.read(0, 19, 1 << 20)
+    bounds = [*(block.offset for block in reader.index.blocks), reader.index.data_bytes]
+    assert len(runs) > 1
+    assert [run.held for run in runs] == [high - low for low, high in pairwise(bounds)]
+
+
+async def test_a_block_with_more_entries_than_one_turn_finds_has_all_of_them() -> None:
+    for count in (ENTRIES_AT_ONCE, 2 * ENTRIES_AT_ONCE + 1):
+        payloads = [b"%d" % i for i in range(count)]
+        store = await written(payloads, 1 << 20)
+        reader = await ObjectReader.open(store, NAME)
+        assert len(reader.index.blocks) == 1
+        assert await read_all(reader, 0, 1 << 20) == payloads
 
 
 async def test_a_changed_byte_anywhere_is_damage_that_names_object_and_block() -> None:
@@ -231,7 +250,7 @@ async def test_a_ledger_that_is_open_empty_or_of_another_length_is_not_written()
     assert NAME.index_key not in store.objects
 
 
-@pytest.mark.parametrize("method", ["put", "get", "get_range"])
+@pytest.mark.parametrize("method", ["put", "get", "get_ranges"])
 async def test_a_store_that_fails_fails_the_writing(method: str) -> None:
     store = MemoryObjects()
     store.fail = lambda asked, _key: asked == method

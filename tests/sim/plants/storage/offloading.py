@@ -110,9 +110,9 @@ def objects_go_before_the_record_does() -> Patches:
 def damage_is_returned() -> Patches:
     """Return the entries of a block whatever its checksum is."""
 
-    async def compared(self: ObjectReader, at: int, stop: int) -> bytes:
-        start = self.index.blocks[at].offset
-        return await self._store.get_range(self._key, start, self._ends[stop - 1])
+    async def compared(self: ObjectReader, at: int, stop: int) -> list[bytes]:
+        bounds = [*(block.offset for block in self.index.blocks[at:stop]), self._ends[stop - 1]]
+        return await self._store.get_ranges(self._key, bounds)
 
     return [(ObjectReader, "_compared", compared)]
 

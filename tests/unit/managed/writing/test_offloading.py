@@ -147,7 +147,7 @@ async def test_without_a_policy_nothing_can_be_moved_and_copies_are_read(tiers: 
     assert await drain(ledger.cursors["s"]) == numbered(0, ENTRIES)
 
 
-@pytest.mark.parametrize("failing", ["put", "get", "get_range"])
+@pytest.mark.parametrize("failing", ["put", "get", "get_ranges"])
 async def test_a_store_that_fails_is_reported_and_tried_again_later(
     tiers: Tiers, failing: str
 ) -> None:
@@ -206,10 +206,10 @@ async def test_cold_reads_are_read_ahead_and_their_failure_is_shown(tiers: Tiers
     ledger = await tiers.fill(AT_ONCE)
     await until(lambda: places(ledger)[:3] == [(True, True)] * 3)
     ledger = await tiers.take_over(AT_ONCE)
-    tiers.bucket.fail = lambda method, _key: method == "get_range"
+    tiers.bucket.fail = lambda method, _key: method == "get_ranges"
     with pytest.raises(OffloadError):
         await ledger.cursors["s"].read(10, 1 << 20)
-    assert ledger.offload_read_error.startswith("failed: get_range")
+    assert ledger.offload_read_error.startswith("failed: get_ranges")
     tiers.bucket.fail = lambda _method, _key: False
     assert await drain(ledger.cursors["s"]) == numbered(0, ENTRIES)
     assert ledger.offload_read_error == ""
@@ -362,7 +362,7 @@ async def test_a_ledger_stays_on_bookies_while_the_store_cannot_say_that_it_has_
 async def test_attempts_that_fail_and_cannot_be_deleted_do_not_fill_the_record(
     tiers: Tiers,
 ) -> None:
-    tiers.bucket.fail = lambda method, _key: method in ("get_range", "delete")
+    tiers.bucket.fail = lambda method, _key: method in ("get_ranges", "delete")
     ledger = await tiers.fill(ALL)
     for _ in range(60):
         await asyncio.sleep(4000)

@@ -70,8 +70,8 @@ async def test_an_object_is_read_as_it_was_put_whole_and_in_ranges(store: Object
     assert stored.data == b"".join(parts)
     if store.keeps_attributes:
         assert stored.attributes["name"] == "value"
-    assert await store.get_range("k", 3 * MIB - 1, 3 * MIB + 1) == b"ab"
-    assert await store.get_range("k", 12 * MIB, 12 * MIB + 9) == b"c"
+    assert await store.get_ranges("k", (3 * MIB - 1, 3 * MIB + 1, 3 * MIB + 2)) == [b"ab", b"b"]
+    assert await store.get_ranges("k", (12 * MIB, 12 * MIB + 9, 12 * MIB + 10)) == [b"c", b""]
     await store.put("k", pieces(b"other"), {})
     assert (await store.get("k")).data == b"other"
     await store.delete(["k"])
@@ -83,7 +83,7 @@ async def test_an_object_that_is_missing_is_named_and_deleted_without_an_error(
     with pytest.raises(MissingObjectError, match="object none does not exist"):
         await store.get("none")
     with pytest.raises(MissingObjectError, match="object none does not exist"):
-        await store.get_range("none", 0, 1)
+        await store.get_ranges("none", (0, 1))
     await store.delete(["none"])
 
 
