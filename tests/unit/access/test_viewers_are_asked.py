@@ -106,7 +106,9 @@ OF_ALL = {
         "session": "the caller",
     },
     "admin_ui.topics.export": {"format_of": "a parameter"},
-    "admin_ui.messages.selectors": {"filter_of": "parameters", "start_of": "parameters"},
+    "admin_ui.messages.selectors": dict.fromkeys(
+        ("filter_of", "is_compacted", "start_of"), "parameters"
+    ),
     "admin_ui.topics.selectors": {"chosen_of": "parameters"},
 }
 """Functions without a viewer, with what they are about."""
