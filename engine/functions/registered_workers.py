@@ -27,7 +27,7 @@ class WorkerRecord:
 
     @property
     def _address(self) -> tuple[str, int]:
-        """The address that others are told."""
+        """The address at which other workers and clients reach it."""
         return (self.web_host, self.web_port) if self.web_host else (self.host, self.port)
 
     @property

@@ -46,13 +46,13 @@ def command(
             manifest = cluster_backups.check(target, settings)
         else:
             manifest = back_up(place_of(data_dir), target, report, database=not without_database)
-    found = {"objects": sum(manifest.moved.values())} if objects else {}
+    checked = {"objects": sum(manifest.moved.values())} if objects else {}
     note = (
         "\n  each of the ledgers that are not in the backup was found in its bucket"
         if objects
         else ""
     )
-    emit({**document(manifest), **found}, as_json, lambda: text_of(manifest, target) + note)
+    emit({**document(manifest), **checked}, as_json, lambda: text_of(manifest, target) + note)
 
 
 def document(manifest: BackupManifest) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Transactions that are disturbed between their steps, in front of Apache's Python client, on two brokers of ours.
 
-Their topic ends, nobody began them, two clients end them differently while brokers are killed.
+Their topic ends, no client began them, two clients end them differently while brokers are killed.
 """
 
 import asyncio

@@ -45,8 +45,8 @@ async def _compare(kept: EntryReader, copy: ObjectReader, last: int) -> None:
         copied: list[bytes] = []
         while at + len(copied) < below:
             copied += await _some(copy, at + len(copied), below - 1)
-        for entry_id, (one, other) in enumerate(zip(entries, copied, strict=True), at):
-            if one != other:
+        for entry_id, (entry, copied_entry) in enumerate(zip(entries, copied, strict=True), at):
+            if entry != copied_entry:
                 raise DamagedObjectError(
                     f"ledger {copy.ledger_id}: entry {entry_id} of the copy is not that on the bookies"
                 )

@@ -30,7 +30,7 @@ async def unbroken(work: "asyncio.Future[T]", end: Callable[[], None] = lambda: 
 
 
 def _ignore(work: "asyncio.Future[T]") -> None:
-    """Take the error of work whose caller was cancelled, which nobody asks for."""
+    """Take the error of work whose caller was cancelled, for which no caller waits."""
     if not work.cancelled():
         work.exception()
 

@@ -304,7 +304,7 @@ def test_both_refuse_alike(shared: Shared) -> None:
 
 
 def test_the_instances_of_apaches_worker_run_here_when_it_has_left(shared: Shared) -> None:
-    """The last test of each worker of Apache's, which ends."""
+    """Stop a worker of Apache's: no test behind this one has it."""
     name = f"h-{shared.leader}"
     http = shared.instance.http
     deploy(http, "POST", name, 2)

@@ -49,7 +49,7 @@ def running_azurite(container: str) -> Iterator[str]:
         yield url
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def _create(url: str, container: str) -> None:

@@ -34,7 +34,7 @@ class LeaderRouting:
     async def apaches_leader(self) -> ApacheWorker | None:
         """Return None if this worker leads, and the worker that does if it is one of Apache's.
 
-        Raises MovedError that names another worker of ours, NotReady while nobody leads.
+        Raises MovedError that names another worker of ours, NotReady while no worker leads.
         """
         if not self.joined():
             raise NotReady(STARTING)

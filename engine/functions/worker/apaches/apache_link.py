@@ -1,4 +1,4 @@
-"""What a worker needs of Apache's workers that share its cluster."""
+"""Port to Apache's workers that share a cluster with a worker."""
 
 from typing import NamedTuple
 

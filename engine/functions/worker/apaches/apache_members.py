@@ -27,7 +27,7 @@ class ApacheWorker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Apache's workers by id. ``leader``: the one that leads; None while a worker of ours does, or nobody."""
+    """Apache's workers by id. ``leader``: the one that leads; None while a worker of ours does, or none."""
 
     workers: Mapping[str, ApacheWorker] = field(default_factory=dict)
     leader: ApacheWorker | None = None

@@ -1,4 +1,4 @@
-"""Which kinds of workers can run a function: ours, Apache's, or both. Pure."""
+"""The kinds of workers that can run a function: ours, Apache's, or both. Pure."""
 
 import json
 from typing import NamedTuple

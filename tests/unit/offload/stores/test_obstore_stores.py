@@ -178,7 +178,7 @@ async def until_done(delete: Callable[[], Awaitable[None]]) -> None:
 async def test_a_file_is_closed_behind_the_thread_that_writes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number of a closed file may be that of a socket, to which the thread would then write."""
+    """Keep the file open: its number may become that of a socket, to which the thread would then write."""
     monkeypatch.setattr(ending, "ENDING_S", 0.01)
     store = ConfiguredStores(None).open(Bucket(FILES, str(tmp_path)))
     began, may_end, numbers = threading.Event(), threading.Event(), list[int]()

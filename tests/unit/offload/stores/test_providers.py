@@ -1,4 +1,4 @@
-"""Each provider's bucket is opened under its own address, with credentials by reference, or refused with the reason."""
+"""A provider's bucket is opened under its own address, with credentials by reference, or refused with the reason."""
 
 from typing import Any
 
@@ -103,7 +103,7 @@ class NoRole:
         )
 
 
-async def test_a_process_without_credentials_is_told_which_it_needs() -> None:
+async def test_an_error_names_the_credentials_that_a_process_lacks() -> None:
     with pytest.raises(ObjectStoreError, match="set GOOGLE_APPLICATION_CREDENTIALS") as refused:
         await ObstoreStore(NoRole(), None, GOOGLE).get("k")
     assert refused.value.trouble is StoreTrouble.FORBIDDEN

@@ -1,4 +1,4 @@
-"""Transactions that nobody ends: when their coordinators are asked about them, and what is aborted then."""
+"""Transactions that no client ends: when their coordinators are asked about them, and what is aborted then."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What coordinators answer to the question whether a transaction is over."""
+"""Answers of coordinators to the question whether a transaction is over."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any

@@ -129,17 +129,17 @@ async def test_subscriptions_with_logs_of_one_name_have_a_log_each(
         ledger = await logs.open(*place, policies, make=make)
         return None if ledger is None else await PendingLog.of(ledger)
 
-    one = await open_log(first, make=True)
-    assert one is not None
-    await _append(one, ack_record(TXN, [StatedAck(Position(62, 0))], cumulative=False))
-    # Neither a look for the other one's log, nor its deletion, concerns this one.
+    first_log = await open_log(first, make=True)
+    assert first_log is not None
+    await _append(first_log, ack_record(TXN, [StatedAck(Position(62, 0))], cumulative=False))
+    # Neither a look for the other log, nor its deletion, concerns the first.
     assert await open_log(second) is None
     await logs.delete(*second)
-    other = await open_log(second, make=True)
-    assert other is not None
-    assert other.ledger.name != one.ledger.name
-    await _append(other, end_record(TXN, commit=True))
-    for log in (one, other):
+    second_log = await open_log(second, make=True)
+    assert second_log is not None
+    assert second_log.ledger.name != first_log.ledger.name
+    await _append(second_log, end_record(TXN, commit=True))
+    for log in (first_log, second_log):
         await log.ledger.close()
     logs = StoredPendingLogs(factory := brokers.broker(), lambda _: ONE)
     for place, operation in ((first, 1), (second, 2)):
@@ -173,11 +173,11 @@ async def test_logs_of_one_name_that_are_made_at_the_same_time_are_two() -> None
     brokers = Brokers()
     await brokers.start()
     logs = StoredPendingLogs(brokers.broker(), lambda _: ONE)
-    one, other = await asyncio.gather(
+    short, long = await asyncio.gather(
         *(logs.open(*place, TopicPolicies(), make=True) for place in (SHORT, LONG))
     )
-    assert one is not None
-    assert other is not None
-    assert one.name != other.name
-    assert (one.ended, other.ended) == (False, False)
+    assert short is not None
+    assert long is not None
+    assert short.name != long.name
+    assert (short.ended, long.ended) == (False, False)
     await brokers.close()

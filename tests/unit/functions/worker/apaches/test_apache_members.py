@@ -23,6 +23,6 @@ def test_the_label_of_a_worker_may_have_colons_in_its_id() -> None:
 def test_our_workers_are_left_out_and_lead_nothing_of_apaches() -> None:
     ours, theirs = consumer("w:h:1", magnetar="true"), consumer("a:h:2")
     assert membership({}).workers == {}
-    found = membership(stats("w:h:1", ours, theirs, consumer("stranger")))
-    assert (dict(found.workers), found.leader) == ({"a": ApacheWorker("a", "h", 2)}, None)
+    members = membership(stats("w:h:1", ours, theirs, consumer("stranger")))
+    assert (dict(members.workers), members.leader) == ({"a": ApacheWorker("a", "h", 2)}, None)
     assert membership(stats("a:h:2", ours, theirs)).leader == ApacheWorker("a", "h", 2)

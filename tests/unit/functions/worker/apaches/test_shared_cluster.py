@@ -74,7 +74,7 @@ async def test_changes_go_to_apaches_leader(
     assert apache.asked.count(LEADER_CALL) == 5
 
 
-async def test_a_change_of_an_outdated_version_is_refused_whoever_leads(
+async def test_a_change_of_an_outdated_version_is_refused_by_any_leader(
     workers: SeveralWorkers, apache: FakeApacheWorker
 ) -> None:
     await follows(workers, apache)

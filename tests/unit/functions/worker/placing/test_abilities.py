@@ -1,4 +1,4 @@
-"""Each function is for the kinds of workers that can run it."""
+"""A function is for the kinds of workers that can run it."""
 
 import pytest
 
