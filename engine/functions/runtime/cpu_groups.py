@@ -99,7 +99,7 @@ def _reason_against(folder: Path) -> str:
 
 
 def _is_delegated(folder: Path) -> bool:
-    """Return whether whoever made the group left it to this process. Root may write it in any case."""
+    """Return whether the group was given to this process by its maker. Root may write it in any case."""
     if os.geteuid() and folder.stat().st_uid == os.geteuid():
         return True
     for name in ("trusted.delegate", "user.delegate"):

@@ -94,7 +94,7 @@ def test_an_exception_of_the_users_constructor_passes_through() -> None:
         as_call("users_code.Fails")
 
 
-def test_each_function_has_its_own_modules_whatever_their_names(tmp_path: Path) -> None:
+def test_each_function_has_its_own_modules_also_of_equal_names(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("first", "second")]
     calls = []
     for folder in folders:
