@@ -102,6 +102,7 @@ _MISTAKES = {
         offloading.reads_begin_at_their_block,
         offloading.blocks_of_all_objects_are_one,
         offloading.records_are_read_before_the_bucket,
+        offloading.copy_in_doubt_is_deleted,
     ),
     "regions": (
         regions.one_region_confirms,
@@ -315,7 +316,6 @@ UNSEEN: dict[str, Plant] = {
     "orphans-of-any-age-are-removed": Plant(
         "offloading", offloading.orphans_of_any_age_are_removed
     ),
-    "copy-in-doubt-is-deleted": Plant("offloading", offloading.copy_in_doubt_is_deleted),
     "lost-race-taken-for-won": Plant("ledger", ledger.lost_race_taken_for_won),
     "cookie-missed-by-a-server-that-is-behind": Plant(
         "topics", found.cookie_missed_by_a_server_that_is_behind
