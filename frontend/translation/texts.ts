@@ -35,10 +35,10 @@ const SHOWN = new Set(
 );
 const WORDY = /[A-Za-zÀ-ž]{2}/;
 const NOT_TEXT =
-  /^(https?:|[\w-]+\/[\w/.$-]+$|[#./@$]|--|[A-Z_]+$|\w+[.:]\w+$|[a-z-]+\(|[\d.]+(px|em|vw)|[\d.]+ [\d.]+|system-ui|ui-mono|\{\}px|curl )/;
+  /^(https?:|[\w-]+\/[\w/.$-]+$|[#./@$]|--|[A-Z_]+$|\w+[.:]\w+$|[a-z-]+\(|[\d.]+(px|em|vw)|[\d.]+ [\d.]+|system-ui|ui-mono|\{\}px|curl |-H ")/;
 /** Calls whose arguments are no texts, by the name of what is called. */
 const PLAIN_CALLS = new Set(
-  "lazyPage getRouteApi createRoute lazy import GET POST PUT DELETE getItem setItem removeItem querySelector getPropertyValue addEventListener removeEventListener matchMedia useMayRead whyNot split join startsWith endsWith includes indexOf replace replaceAll localeCompare padStart Error TypeError URL DateTimeFormat NumberFormat getElementById closest createElement setAttribute has get literal enum field".split(
+  "lazyPage getRouteApi createRoute lazy import GET POST PUT DELETE getItem setItem removeItem querySelector getPropertyValue addEventListener removeEventListener matchMedia useMayRead whyNot lines split join startsWith endsWith includes indexOf replace replaceAll localeCompare padStart Error TypeError URL DateTimeFormat NumberFormat getElementById closest createElement setAttribute has get literal enum field".split(
     " ",
   ),
 );

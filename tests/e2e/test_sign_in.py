@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.e2e.axe import ALL_RULES, COLOURS, violations
+from tests.e2e.german import choose_german, english
 from tests.support.instances.secure import FAILURES_MAX, PASSWORD, SecureInstance
 
 TOPICS = "/c/standalone/topics"
@@ -327,3 +328,37 @@ def test_pages_of_rights_and_of_the_audit_log_have_no_axe_violations(
         expect(page.get_by_text("You may see no topic")).to_be_visible()
         looks.at("overview without rights")
     assert not looks.problems, "\n".join(looks.problems)
+
+
+@pytest.mark.usefixtures("people")
+def test_pages_and_dialogs_of_people_and_rights_are_german_once_it_is_chosen(page: Page) -> None:
+    page.goto("/account")
+    sign_in(page, ROOT)
+    expect(page.get_by_text("This session")).to_be_visible()
+    choose_german(page)
+    dialogs = {
+        "/account": ("Passwort ändern …", "Neues Token …", "Konto von"),
+        "/people": ("Neue Person …",),
+        f"/people/{ALICE}": (
+            "Bearbeiten …",
+            "Passwort zurücksetzen …",
+            "Deaktivieren …",
+            "Löschen …",
+        ),
+        "/c/standalone/roles": (),
+        "/c/standalone/roles/acme-admin": ("Neues Token …",),
+        "/c/standalone/tenants/acme": (),
+    }
+    for path, buttons in dialogs.items():
+        page.goto(path)
+        assert english(page) == [], path
+        for button in buttons:
+            page.get_by_role("button", name=button).first.click()
+            expect(page.get_by_role("dialog")).to_be_visible()
+            assert english(page) == [], f"{path}: {button}"
+            page.keyboard.press("Escape")
+            expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Konto von").click()
+    page.get_by_role("button", name="Abmelden", exact=True).click()
+    expect(page.get_by_role("heading", name="Bei Magnetar anmelden")).to_be_visible()
+    assert english(page) == []

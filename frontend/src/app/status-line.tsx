@@ -76,8 +76,10 @@ export function StatusLine() {
 function Summary({ hop }: { hop: Hop }) {
   return (
     <span className={styles.text} title={`${hop.reason}. ${hop.advice}`}>
-      <b>{withoutStop(hop.reason)}</b>, since {time(hop.since)}.{" "}
-      <span className={styles.advice}>{hop.advice}</span>
+      <b lang="en">{withoutStop(hop.reason)}</b>, since {time(hop.since)}.{" "}
+      <span className={styles.advice} lang="en">
+        {hop.advice}
+      </span>
     </span>
   );
 }
@@ -124,8 +126,8 @@ function Details({ hops, now }: { hops: Hop[]; now: number }) {
           {hops.map((hop) => (
             <li key={`${hop.hop} ${hop.id}`}>
               <b>{nameOfHop(hop)}</b>
-              <p>{withoutStop(hop.reason)}.</p>
-              <p>{hop.advice}</p>
+              <p lang="en">{withoutStop(hop.reason)}.</p>
+              <p lang="en">{hop.advice}</p>
               <p className={styles.since}>
                 Since {dateTime(hop.since)} ({age(hop.since, now)})
               </p>

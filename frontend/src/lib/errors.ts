@@ -62,6 +62,11 @@ export class ApiError extends Error {
     return this.status !== null && this.status >= 400 && this.status < 500;
   }
 
+  /** The language of the message: the gateway answers in English, in whatever language the console is. */
+  get lang(): "en" | undefined {
+    return this.status === null ? undefined : "en";
+  }
+
   get nextStep(): string {
     if (this.status === null)
       return "Check that the gateway runs and that this address is right, then retry.";

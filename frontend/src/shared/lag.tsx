@@ -16,15 +16,15 @@ export function Lag({ lag, now, step }: { lag: LagAnswer; now: number; step: Ste
     <aside className={`${styles.lag} ${styles[lag.severity]}`} aria-label="Why is it not draining?">
       <Icon />
       <p>
-        <b>{sentence(lag.title)}</b>{" "}
+        <b lang="en">{sentence(lag.title)}</b>{" "}
         <span title={dateTime(lag.since)}>
           for {lag.at_least && "at least "}
           {age(lag.since, now)}
         </span>
       </p>
-      <p>{withMoments(lag.detail, now)}</p>
+      <p lang="en">{withMoments(lag.detail, now)}</p>
       <p className={styles.advice}>
-        {lag.advice}
+        <span lang="en">{lag.advice}</span>
         {step && " "}
         {step && "path" in step && <PathLink path={step.path}>{step.label}</PathLink>}
         {step && "command" in step && <Copy value={step.command} what={step.label.replace(/^Copy /, "")} />}

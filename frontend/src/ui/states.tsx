@@ -35,10 +35,10 @@ export function ErrorNotice({
     <div className={styles.failure} role="alert">
       <ErrorIcon />
       <div className={styles.body}>
-        <strong>{title ?? failure.message}</strong>
-        {title && <p>{failure.message}</p>}
-        {trouble && <p>{trouble.reason}</p>}
-        <p>{trouble?.advice ?? failure.nextStep}</p>
+        <strong lang={title ? undefined : failure.lang}>{title ?? failure.message}</strong>
+        {title && <p lang={failure.lang}>{failure.message}</p>}
+        {trouble && <p lang="en">{trouble.reason}</p>}
+        <p lang={trouble ? "en" : undefined}>{trouble?.advice ?? failure.nextStep}</p>
         <dl className={styles.facts}>
           <div>
             <dt>Failed at</dt>
@@ -104,8 +104,8 @@ export function Loading({ rows = 4, label }: { rows?: number; label: string }) {
       <div className={styles.missing} role="status">
         <WarningIcon />
         <div>
-          <strong>{trouble.reason}</strong>
-          <p>{trouble.advice}</p>
+          <strong lang="en">{trouble.reason}</strong>
+          <p lang="en">{trouble.advice}</p>
           <p className={styles.quiet}>{label} resumes automatically when it answers again.</p>
         </div>
       </div>

@@ -147,7 +147,11 @@ function ViewAs({ role }: { role: string }) {
     return null;
   return (
     <>
-      {view.error && <span role="alert">{view.error.message}</span>}
+      {view.error && (
+        <span role="alert" lang="en">
+          {view.error.message}
+        </span>
+      )}
       <Button variant="default" loading={view.isPending} onClick={() => view.mutate()}>
         View as this role
       </Button>

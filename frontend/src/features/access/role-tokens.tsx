@@ -40,7 +40,11 @@ export function RoleTokens({ cluster, role }: { cluster: string; role: string })
         </ActionButton>
       }
     >
-      {answer?.obstacle && <Notice tone="info">{answer.obstacle}.</Notice>}
+      {answer?.obstacle && (
+        <Notice tone="info">
+          <span lang="en">{answer.obstacle}.</span>
+        </Notice>
+      )}
       {failure && (
         <ErrorNotice error={failure} title="The tokens could not be listed" onRetry={list.refetch} />
       )}

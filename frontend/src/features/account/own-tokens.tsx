@@ -42,7 +42,9 @@ export function OwnTokens({ person }: { person: Person }) {
     >
       {answer?.obstacle && (
         <div className={styles.notice}>
-          <Notice tone="info">{answer.obstacle}.</Notice>
+          <Notice tone="info">
+            <span lang="en">{answer.obstacle}.</span>
+          </Notice>
         </div>
       )}
       {revoke.error && <ErrorNotice error={revoke.error} title="The token may still be valid" />}

@@ -100,7 +100,7 @@ function Row({
       <span style={channel.error ? looks.bad : looks.dim}>
         {channel.sent_at === null ? "Nothing was sent yet" : `Last sent ${dateTime(channel.sent_at)}`}
         {channel.waiting > 0 && ` · ${plural(channel.waiting, "notification")} waiting`}
-        {channel.error && ` · ${channel.error}`}
+        {channel.error && <span lang="en"> · {channel.error}</span>}
       </span>
       <div style={looks.row}>
         <ActionButton

@@ -91,11 +91,11 @@ function Item({
         {firing.silenced && <Badge>silenced: {firing.silenced}</Badge>}
         {acked_at !== null && <Badge tone="ok">acknowledged</Badge>}
         {firing.escalated_at !== null && <Badge tone="warn">escalated</Badge>}
-        <b>{firing.link ? <PathLink path={firing.link}>{title}</PathLink> : title}</b>
+        <b lang="en">{firing.link ? <PathLink path={firing.link}>{title}</PathLink> : title}</b>
       </div>
       <span>
         {firing.rule}
-        {firing.detail && ` · ${withMoments(firing.detail, Date.now())}`}
+        {firing.detail && <span lang="en"> · {withMoments(firing.detail, Date.now())}</span>}
       </span>
       <span style={looks.dim}>
         {began_at === null ? `since ${dateTime(firing.since)}` : `began ${dateTime(began_at)}`}
@@ -112,7 +112,7 @@ function Item({
             : delivery.state === "failed"
               ? "given up"
               : `waiting, ${plural(delivery.attempts, "attempt")}`}
-          {delivery.error && ` · ${delivery.error}`}
+          {delivery.error && <span lang="en"> · {delivery.error}</span>}
         </span>
       ))}
       {state !== "ended" && (
@@ -161,7 +161,7 @@ function AcknowledgeDialog({
     <Dialog onClose={onClose} title="Acknowledge the alert">
       <div style={looks.form}>
         <p>
-          <b>{firing.title}</b>: it is not escalated any more. It ends by itself.
+          <b lang="en">{firing.title}</b>: it is not escalated any more. It ends by itself.
         </p>
         <TextInput
           label="Note"

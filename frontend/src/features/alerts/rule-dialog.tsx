@@ -281,7 +281,9 @@ function Preview({ place, definition, forS }: { place: AlertPlace; definition: C
   return (
     <div style={looks.preview} aria-live="polite" data-preview>
       {answer.error ? (
-        <span style={looks.bad}>{answer.error.message}</span>
+        <span style={looks.bad} lang="en">
+          {answer.error.message}
+        </span>
       ) : !preview ? (
         <span>Computing the preview…</span>
       ) : (
@@ -294,9 +296,17 @@ function Preview({ place, definition, forS }: { place: AlertPlace; definition: C
             {preview.examples.length > 0 && `: ${preview.examples.join("; ")}`}
             {preview.now > preview.examples.length && preview.examples.length > 0 && " …"}
           </span>
-          {preview.problem && <span style={looks.bad}>Not all is known: {preview.problem}.</span>}
+          {preview.problem && (
+            <span style={looks.bad}>
+              Not all is known: <span lang="en">{preview.problem}</span>.
+            </span>
+          )}
           <span>{historyText(preview)}</span>
-          {preview.note && <span style={looks.dim}>{preview.note}</span>}
+          {preview.note && (
+            <span style={looks.dim} lang="en">
+              {preview.note}
+            </span>
+          )}
         </>
       )}
     </div>

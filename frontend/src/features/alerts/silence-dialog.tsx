@@ -57,7 +57,7 @@ export function SilenceDialog({
       <div style={looks.form}>
         {of ? (
           <p>
-            <b>{of.title}</b>, rule {of.rule}
+            <b lang="en">{of.title}</b>, rule {of.rule}
           </p>
         ) : (
           <div style={looks.fields}>

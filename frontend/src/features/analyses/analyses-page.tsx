@@ -4,11 +4,23 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import type { Analysis, Run } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
-import { age, count, dateTime, duration } from "../../lib/format";
-import { analysesQuery, givenAt, grouped, kindOf, nameOf, type Place } from "../../shared/analyses/catalogue";
+import { count, duration } from "../../lib/format";
+import { LANGUAGE } from "../../lib/words";
+import {
+  analysesQuery,
+  givenAt,
+  grouped,
+  type Kind,
+  kindOf,
+  nameOf,
+  nounOf,
+  type Place,
+} from "../../shared/analyses/catalogue";
+import { runStateText } from "../../shared/analyses/run-words";
 import { Badge } from "../../ui/badge";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
+import { Ago } from "../../ui/since";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
@@ -30,7 +42,7 @@ export function AnalysesPage() {
       <PageHead title="Analyses">
         {kind !== "cluster" && (
           <p className={styles.scope}>
-            For {kind} <TargetName kind={kind} name={nameOf(place)} />
+            For {nounOf(kind)} <TargetName kind={kind} name={nameOf(place)} />
             {place.subscription && <>, subscription {place.subscription}</>}
             <Link to="/analyses" className={styles.clear}>
               Show all analyses
@@ -61,7 +73,9 @@ function Catalogue({ analyses, place }: { analyses: Analysis[]; place: Place }) 
     return (
       <Panel title="Catalogue">
         <Empty
-          title={analyses.length === 0 ? "No analysis is installed" : `No analysis can read a ${kind}`}
+          title={
+            analyses.length === 0 ? "No analysis is installed" : `No analysis can read a ${nounOf(kind)}`
+          }
         />
       </Panel>
     );
@@ -86,8 +100,8 @@ function Card({ analysis, place }: { analysis: Analysis; place: Place }) {
   const { name, title, question, targets } = analysis;
   return (
     <li className={styles.card}>
-      <h3>{title}</h3>
-      <p>{question}</p>
+      <h3 lang="en">{title}</h3>
+      <p lang="en">{question}</p>
       <footer>
         <Button
           size="compact-sm"
@@ -104,11 +118,13 @@ function Card({ analysis, place }: { analysis: Analysis; place: Place }) {
         </Button>
         <small
           style={{ color: "var(--dim)", fontSize: 12.5 }}
-        >{`Reads a ${targets.join(", ").replace(/, (?=[^,]*$)/, " or ")}`}</small>
+        >{`Reads a ${LISTED.format((targets as Kind[]).map(nounOf))}`}</small>
       </footer>
     </li>
   );
 }
+
+const LISTED = new Intl.ListFormat(LANGUAGE === "en" ? "en-GB" : LANGUAGE, { type: "disjunction" });
 
 function History({
   target,
@@ -176,7 +192,7 @@ function History({
               header: "Analysis",
               cell: (run) => (
                 <Link to="/analyses/runs/$id" params={{ id: run.id }}>
-                  {shortTitle(run)}
+                  <span lang="en">{shortTitle(run)}</span>
                 </Link>
               ),
             },
@@ -190,11 +206,7 @@ function History({
             {
               key: "created",
               header: "Started",
-              cell: (run) => (
-                <span title={dateTime(run.created_at)}>
-                  {`${age(run.created_at, now)} ago`.replace("now ago", "now")}
-                </span>
-              ),
+              cell: (run) => <Ago at={run.created_at} />,
             },
             {
               key: "took",
@@ -216,7 +228,7 @@ function RunBadge({ run }: { run: Run }) {
   const share = shareOf(run);
   return (
     <Badge tone={toneOfRun(run.state)} dot>
-      {run.state}
+      {runStateText(run.state)}
       {run.state === "running" && share !== null && ` ${Math.floor(share * 100)} %`}
     </Badge>
   );

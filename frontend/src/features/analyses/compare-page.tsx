@@ -4,6 +4,7 @@ import { lazy, Suspense } from "react";
 import type { Cell } from "../../api/types";
 import { failureOf } from "../../lib/errors";
 import { dateTime, withUnit } from "../../lib/format";
+import { runStateText } from "../../shared/analyses/run-words";
 import { Table } from "../../ui/grid/table";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -29,7 +30,7 @@ export function ComparePage() {
   const { id, other } = route.useParams();
   const found = useQuery(compareQuery(id, other));
   const [first] = found.data?.runs ?? [];
-  const title = first ? `${shortTitle(first)}, compared` : "Compared runs";
+  const title = first ? `Compared runs: ${shortTitle(first)}` : "Compared runs";
   useTitle(title);
   return (
     <Page>
@@ -79,7 +80,7 @@ function Compared({ comparison: { runs, parameters, figures } }: { comparison: C
             {
               key: "same",
               header: "Difference",
-              cell: ({ values }) => (textOf(values[0]) === textOf(values[1]) ? "same" : "changed"),
+              cell: ({ values }) => <>{textOf(values[0]) === textOf(values[1]) ? "same" : "changed"}</>,
             },
           ]}
         />
@@ -91,7 +92,12 @@ function Compared({ comparison: { runs, parameters, figures } }: { comparison: C
           rowKey={({ key }) => key}
           empty={<Empty title="A run without a result has no figures" />}
           columns={[
-            { key: "label", header: "Figure", grow: true, cell: ({ label }) => label },
+            {
+              key: "label",
+              header: "Figure",
+              grow: true,
+              cell: ({ label }) => <span lang="en">{label}</span>,
+            },
             {
               key: "first",
               header: head(0),
@@ -106,7 +112,7 @@ function Compared({ comparison: { runs, parameters, figures } }: { comparison: C
             },
             {
               key: "change",
-              header: "Change",
+              header: "Changed by",
               numeric: true,
               cell: ({ ratio }) => (ratio === null ? "—" : changeText(ratio)),
             },
@@ -126,7 +132,7 @@ function Compared({ comparison: { runs, parameters, figures } }: { comparison: C
                 <RunResultView result={run.result} cluster={run.cluster} />
               </Suspense>
             ) : (
-              <Empty title={`It has no result: ${run.state}`} />
+              <Empty title={`It has no result: ${runStateText(run.state)}`} />
             )}
           </section>
         ))}

@@ -39,5 +39,6 @@ export function estimateText({ topics, messages, bytes: size, exact, seconds }: 
     size !== null && bytes(size),
   ].filter(Boolean);
   const time = seconds === null ? "its time is not known yet" : `about ${duration(Math.max(seconds, 1))}`;
-  return `Reads ${exact ? "" : "at least "}${amounts.join(", ")}; ${time}.`;
+  const least = exact ? "" : "at least ";
+  return `Reads ${least}${amounts.join(", ")}; ${time}.`;
 }

@@ -51,7 +51,7 @@ export function LaunchPage() {
             </Link>
           </Crumb>
         }
-        title={title}
+        title={<span lang="en">{title}</span>}
       />
       {failureOf(catalogue) && (
         <ErrorNotice
@@ -154,7 +154,9 @@ export function LaunchForm({
   return (
     <Panel title="Parameters">
       <form ref={form} onSubmit={submit} onKeyDown={startByKey} noValidate className={styles.form}>
-        <p className={styles.about}>{analysis.question}</p>
+        <p className={styles.about} lang="en">
+          {analysis.question}
+        </p>
         {analysis.targets.length > 1 && (
           <NativeSelect
             label="What to read"
@@ -173,6 +175,7 @@ export function LaunchForm({
           values={values}
           problems={shown}
           suggestions={suggestions}
+          lang="en"
           disabled={launch.isPending}
           onChange={(name, value) => {
             setValues((before) => ({ ...before, [name]: value }));

@@ -10,6 +10,7 @@ import { failureOf } from "../../lib/errors";
 import { bytes, dateTime, duration } from "../../lib/format";
 import { parseTopicName } from "../../lib/url-state";
 import { useWhyNot } from "../../shared/access/may";
+import { runStateText } from "../../shared/analyses/run-words";
 import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
@@ -44,7 +45,7 @@ export function RunPage() {
   const read = { id, kind, target: target || undefined, cluster };
   const isPushed = run.data !== undefined && !isOver(run.data) && run.data.also_reads.length === 0;
   useLive("run", read, query.queryKey, { enabled: isPushed });
-  useTitle(run.data ? `${run.data.title || run.data.analysis}, ${run.data.state}` : "Run");
+  useTitle(run.data ? `${run.data.title || run.data.analysis}, ${runStateText(run.data.state)}` : "Run");
   return (
     <Page>
       {run.data ? (
@@ -107,10 +108,10 @@ function Content({ run }: { run: Run }) {
     <>
       <PageHead
         crumbs={<AnalysesCrumb topic={parseTopicName(target) ? target : undefined} />}
-        title={shortTitle(run)}
+        title={<span lang="en">{shortTitle(run)}</span>}
         badges={
           <Badge tone={toneOfRun(run.state)} dot>
-            {run.state}
+            {runStateText(run.state)}
           </Badge>
         }
         actions={
@@ -178,7 +179,9 @@ function Content({ run }: { run: Run }) {
           <p>
             <b>The run failed.</b> The same parameters can be tried again with “Run again”.
           </p>
-          <pre className={styles.trace}>{run.error}</pre>
+          <pre className={styles.trace} lang="en">
+            {run.error}
+          </pre>
         </Notice>
       )}
       {!run.result && run.partial && (
@@ -208,7 +211,7 @@ function Progress({ run, over }: { run: Run; over: boolean }) {
   const now = useServerNow();
   const elapsed = elapsedOf(run, now);
   const percent = share === null ? null : Math.floor(share * 100);
-  const stage = run.stage || run.state;
+  const stage = run.stage || runStateText(run.state);
   const label = over ? `Stopped during: ${stage}` : run.cancelling ? `Cancelling, during: ${stage}` : stage;
   return (
     <Panel

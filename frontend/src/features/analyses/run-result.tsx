@@ -48,7 +48,8 @@ export function RunResultView({ result, cluster }: { result: RunResult; cluster:
   const figures = result.summary.filter((item) => !isText(item));
   const texts = result.summary.filter(isText);
   return (
-    <>
+    // Titles, labels and sentences of a result are the gateway's, in English.
+    <div lang="en" style={{ display: "contents" }}>
       {amounts && <p className={styles.input}>Read {amounts}</p>}
       {result.conclusions && result.conclusions.length > 0 && (
         <Panel title="In short">
@@ -105,7 +106,7 @@ export function RunResultView({ result, cluster }: { result: RunResult; cluster:
           </div>
         ))}
       </div>
-    </>
+    </div>
   );
 }
 
@@ -286,7 +287,8 @@ function PageButton({ text, isEnd, onClick }: { text: string; isEnd: boolean; on
 /** The number of rows that a table has, and of how many where it has the first only. */
 export function rowsOf({ rows, total = rows.length, at_least }: ResultTable): string {
   if (total === rows.length) return plural(total, "row");
-  return `${count(rows.length)} of ${at_least ? "at least " : ""}${plural(total, "row")}`;
+  const least = at_least ? "at least " : "";
+  return `${count(rows.length)} of ${least}${plural(total, "row")}`;
 }
 
 /** A topic's name without its domain, which all topics with pages share. */

@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { dateTime, plural } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
+import { runStateText } from "../../shared/analyses/run-words";
 import { useCluster } from "../../shared/topic-link";
 import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
@@ -39,7 +40,7 @@ function ScheduleList({ rows }: { rows: Schedule[] }) {
         rows={rows}
         rowKey={({ id }) => id}
         columns={[
-          { key: "title", header: "Analysis", cell: shortTitle },
+          { key: "title", header: "Analysis", cell: (row) => <span lang="en">{shortTitle(row)}</span> },
           {
             key: "target",
             header: "Target",
@@ -55,21 +56,22 @@ function ScheduleList({ rows }: { rows: Schedule[] }) {
           },
           {
             key: "next",
-            header: "Next",
+            header: "Next run",
             cell: ({ next_at }) => (next_at === null ? "—" : dateTime(next_at)),
           },
           {
             key: "last",
             header: "Last run",
             cell: ({ last_run, last_state, error }) =>
-              error ??
-              (last_run === null ? (
+              error !== null ? (
+                <span lang="en">{error}</span>
+              ) : last_run === null ? (
                 "none yet"
               ) : (
                 <Link to="/analyses/runs/$id" params={{ id: last_run }}>
-                  {last_state}
+                  {last_state && runStateText(last_state)}
                 </Link>
-              )),
+              ),
           },
           {
             key: "remove",

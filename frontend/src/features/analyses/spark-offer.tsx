@@ -33,12 +33,14 @@ export function SparkOffer() {
       <div className={styles.form}>
         {problems.map((problem) => (
           <Notice key={problem} tone="warning">
-            <p>{problem}</p>
+            <p lang="en">{problem}</p>
           </Notice>
         ))}
         {message && (
           <Notice tone={state === "failed" ? "error" : "info"}>
-            <p role="alert">{message}</p>
+            <p role="alert" lang="en">
+              {message}
+            </p>
           </Notice>
         )}
         {install.error && <ErrorNotice error={install.error} title="The installation was not begun" />}

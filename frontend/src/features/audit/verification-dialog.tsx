@@ -48,7 +48,7 @@ function Result({ of }: { of: AuditVerification }) {
         <div role="alert">
           <Notice tone="error">
             <strong>The audit log does not fit its chain</strong>
-            <p>{problem.charAt(0).toUpperCase() + problem.slice(1)}.</p>
+            <p lang="en">{problem.charAt(0).toUpperCase() + problem.slice(1)}.</p>
             {id !== null && (
               <p>
                 <Link to="/audit/$id" params={{ id }}>

@@ -213,7 +213,9 @@ function Items({ set }: { set: ChangeSet }) {
                 {subscription && <b>{subscription}</b>}
                 {subscription && " of "}
                 {topic.replace("persistent://", "")}
-                <div style={looks.dim}>{reason || effectOf({ effect }, set.of === "definitions")}</div>
+                <div style={looks.dim}>
+                  {reason ? <span lang="en">{reason}</span> : effectOf({ effect }, set.of === "definitions")}
+                </div>
               </div>
             ),
           },

@@ -1,7 +1,7 @@
 import { Button, NativeSelect } from "@mantine/core";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
-import { count, rate } from "../../lib/format";
+import { count, plural, rate } from "../../lib/format";
 import { Freshness } from "../../shared/freshness";
 import { Announce } from "../../shared/lists/list-filters";
 import lists from "../../shared/lists/lists.module.css";
@@ -148,7 +148,7 @@ export function ClientsPage() {
             Clear filters
           </Button>
         )}
-        <Announce total={list.total} busy={list.busy} one="client" />
+        <Announce total={list.total} busy={list.busy} words={(total) => plural(total, "client")} />
       </search>
       {silent !== "" && <p role="status">{silent}</p>}
       {list.error !== null && list.total === undefined ? (

@@ -81,7 +81,11 @@ export function BalancePanels({ found }: { found: UseQueryResult<Balance> }) {
                 {
                   key: "why",
                   header: "Why was this moved?",
-                  cell: (move) => <span className={cells.address}>{move.reason}</span>,
+                  cell: (move) => (
+                    <span className={cells.address} lang="en">
+                      {move.reason}
+                    </span>
+                  ),
                 },
                 {
                   key: "result",
@@ -112,7 +116,8 @@ function Reasons({ title, of }: { title: string; of: Balance["not_moved"] }) {
       <ul className={styles.names} lang="en">
         {of.slice(0, REASONS_MAX).map(({ subject, reason, kind }) => (
           <li key={`${subject} ${kind}`}>
-            {reason} <span className="mono">{subject === "cluster" ? "" : subject}</span>
+            <span lang="en">{reason}</span>{" "}
+            <span className="mono">{subject === "cluster" ? "" : subject}</span>
           </li>
         ))}
         {of.length > REASONS_MAX && <li>and {plural(of.length - REASONS_MAX, "more", "more")}</li>}

@@ -130,7 +130,7 @@ function Overloaded({ of }: { of: { subject: string; reason: string }[] }) {
     <Notice tone="warning">
       {of.slice(0, OVERLOADED_MAX).map(({ subject, reason }) => (
         <p key={subject}>
-          <span className="mono">{subject}</span> is overloaded: {reason}.
+          <span className="mono">{subject}</span> is overloaded: <span lang="en">{reason}</span>.
         </p>
       ))}
       {more > 0 && <p>and {plural(more, "more", "more")}, on the page of brokers</p>}

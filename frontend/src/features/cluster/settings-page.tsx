@@ -55,7 +55,8 @@ export function SettingsPage() {
         <Notice tone="warning">
           {found.data.silent.map(({ broker, reason }) => (
             <p key={broker}>
-              The settings of <span className="mono">{broker}</span> are not known: {reason}
+              The settings of <span className="mono">{broker}</span> are not known:{" "}
+              <span lang="en">{reason}</span>
             </p>
           ))}
         </Notice>
@@ -96,7 +97,7 @@ export function SettingsPage() {
                 cell: (row) => (
                   <span className={styles.setting}>
                     <span className="mono">{breakable(row.name)}</span>
-                    <small>{row.meaning}</small>
+                    <small lang="en">{row.meaning}</small>
                   </span>
                 ),
               },

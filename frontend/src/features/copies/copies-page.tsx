@@ -102,7 +102,11 @@ function CopyItem({ copy, onUndo }: { copy: Copy; onUndo: () => void }) {
         <div style={{ width: `${share * 100}%`, height: "100%", background: "var(--accent)" }} />
       </div>
       <span>{amountsOf(copy)}</span>
-      {copy.problem && <span>Trying again: {copy.problem}</span>}
+      {copy.problem && (
+        <span>
+          Trying again: <span lang="en">{copy.problem}</span>
+        </span>
+      )}
       {copy.stage && <span>{copy.stage}</span>}
       {copy.error && <ErrorText text={copy.error} />}
       <span style={looks.dim}>
@@ -148,7 +152,11 @@ function CopyItem({ copy, onUndo }: { copy: Copy; onUndo: () => void }) {
 }
 
 function ErrorText({ text }: { text: string }) {
-  return <span style={{ color: "var(--bad)" }}>{text}</span>;
+  return (
+    <span style={{ color: "var(--bad)" }} lang="en">
+      {text}
+    </span>
+  );
 }
 
 /** Takes back what was copied and no subscription has consumed. */

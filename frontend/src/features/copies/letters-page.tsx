@@ -103,7 +103,9 @@ function useTopicColumns(): Column<LetterTopic>[] {
             {shortName(row.name)}
           </Link>
           {row.problem && (
-            <span style={{ ...looks.dim, display: "block" }}>Not looked into: {row.problem}</span>
+            <span style={{ ...looks.dim, display: "block" }}>
+              Not looked into: <span lang="en">{row.problem}</span>
+            </span>
           )}
           {row.known === "last" && (
             <span style={{ ...looks.dim, display: "block" }}>

@@ -1,7 +1,7 @@
 import { Button, NativeSelect } from "@mantine/core";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
-import { count, known, rate } from "../../lib/format";
+import { count, known, plural, rate } from "../../lib/format";
 import { parseTopicName } from "../../lib/url-state";
 import { Freshness } from "../../shared/freshness";
 import { Announce } from "../../shared/lists/list-filters";
@@ -93,7 +93,7 @@ export function FunctionsPage() {
             Clear filters
           </Button>
         )}
-        <Announce total={answer?.total} busy={list.busy} one="function" />
+        <Announce total={answer?.total} busy={list.busy} words={(total) => plural(total, "function")} />
       </search>
       {list.error !== null && (
         <ErrorNotice

@@ -213,7 +213,7 @@ function Topics({
               <Badge tone={cause === null ? "warn" : "bad"}>
                 {cause === null ? "sending, not caught up" : (CAUSES[cause] ?? cause)}
               </Badge>
-              {why !== "" && <p>{why}</p>}
+              {why !== "" && <p lang="en">{why}</p>}
               {since !== null && <p>{`for ${age(since, now)}`}</p>}
             </div>
           ),

@@ -83,7 +83,9 @@ export function ExportForm({ id, search }: { id: TopicId; search: MessagesSearch
           )}
           {save.error && (
             <Notice tone="error">
-              <p>Nothing was saved: {save.error.message}</p>
+              <p>
+                Nothing was saved: <span lang="en">{save.error.message}</span>
+              </p>
             </Notice>
           )}
         </div>

@@ -71,7 +71,9 @@ export function MessagePage() {
           >
             {stored.problem && (
               <Notice tone="error">
-                <p>It cannot be decoded: {stored.problem}.</p>
+                <p>
+                  It cannot be decoded: <span lang="en">{stored.problem}</span>.
+                </p>
               </Notice>
             )}
             <Facts message={stored} />
@@ -167,7 +169,9 @@ function Value({ message, href, name }: { message: Message; href: string; name: 
     >
       {value.error && (
         <Notice tone="warning">
-          <p>Its schema cannot decode it: {value.error}.</p>
+          <p>
+            Its schema cannot decode it: <span lang="en">{value.error}</span>.
+          </p>
         </Notice>
       )}
       {value.form === "none" ? (

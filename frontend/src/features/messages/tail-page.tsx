@@ -96,19 +96,30 @@ function LiveTail({ id, search }: { id: TopicId; search: TailSearch }) {
       {state === "lost" && (
         <Notice tone="warning">
           <p>
-            The connection ended{tail.reason ? `: ${tail.reason}` : ""}. It is opened again, and counts anew.
-            If that does not help, your role may not consume from the topic or see its payloads.
+            The connection ended
+            {tail.reason && (
+              <>
+                : <span lang="en">{tail.reason}</span>
+              </>
+            )}
+            . It is opened again, and counts anew. If that does not help, your role may not consume from the
+            topic or see its payloads.
           </p>
         </Notice>
       )}
       {state === "refused" && (
         <Notice tone="error">
-          <p>The messages are not shown any more: {tail.reason}</p>
+          <p>
+            The messages are not shown any more: <span lang="en">{tail.reason}</span>
+          </p>
         </Notice>
       )}
       {counts?.problem && (
         <Notice tone="warning">
-          <p>The topic cannot be read completely at present: {counts.problem}. It is tried again.</p>
+          <p>
+            The topic cannot be read completely at present: <span lang="en">{counts.problem}</span>. It is
+            tried again.
+          </p>
         </Notice>
       )}
       {state === "connecting" && <Loading label="Waiting for the end of the topic" rows={3} />}

@@ -76,7 +76,9 @@ test("an item shows times in the local time zone, and its advice links to its su
 test("a part's item has the command that starts it, and its title has the complete text", () => {
   const { container, getByRole } = shown({ topic: "", command: "standalone start bookie-1" });
   expect(getByRole("button", { name: "Copy the command that starts it" })).toBeTruthy();
-  expect(container.querySelector("li")?.title).toContain("s has no consumer\nshop/orders/x");
+  expect(container.querySelector<HTMLElement>("li [title]")?.title).toContain(
+    "s has no consumer\nshop/orders/x",
+  );
 });
 
 test("an item with an unknown start is shown as at least since its detection", () => {

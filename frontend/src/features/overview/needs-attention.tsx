@@ -49,7 +49,7 @@ export function NeedsAttention({
     >
       {items.length > 0 ? (
         // The gateway names problems in English.
-        <ul className={styles.items} lang="en">
+        <ul className={styles.items}>
           {items.map((item) => (
             <Item key={item.key} item={item} cluster={cluster} at={at} />
           ))}
@@ -122,10 +122,10 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
   const step = stepOf(item, cluster);
   const analysis = analysisFor(item);
   return (
-    <li className={styles[item.severity]} title={full}>
+    <li className={styles[item.severity]}>
       <Icon />
       <span className="visually-hidden">{item.severity}: </span>
-      <span className={styles.title}>
+      <span className={styles.title} lang="en" title={full}>
         {leadsAway(item.link) ? <PathLink path={item.link}>{title}</PathLink> : <b>{title}</b>}
       </span>
       {item.since !== null && (
@@ -138,8 +138,12 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
           {at - item.since > DAY_MS ? dateTime(item.since) : time(item.since)}
         </time>
       )}
-      <span className={styles.detail}>{detail}</span>
-      <span className={styles.advice}>{item.advice}</span>
+      <span className={styles.detail} lang="en" title={full}>
+        {detail}
+      </span>
+      <span className={styles.advice} lang="en" title={full}>
+        {item.advice}
+      </span>
       {
         <span className={styles.all} style={LINKS}>
           {step &&
@@ -150,7 +154,7 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
             ))}
           {analysis && (
             <PathLink path={analysis.path} label={`${analysis.title}: ${title}`}>
-              {analysis.title}
+              <span lang="en">{analysis.title}</span>
             </PathLink>
           )}
           {item.count > 1 && (

@@ -94,7 +94,9 @@ function Board({ overview }: { overview: Overview }) {
           {attention.items.map((item) => (
             <li key={item.key} style={{ padding: "0.25em 0", borderTop: "1px solid var(--line)" }}>
               <b style={{ color: TONES[item.severity] }}>{withMoments(item.title, overview.at)}</b>{" "}
-              <span style={DETAIL}>{withMoments(item.detail, overview.at)}</span>
+              <span style={DETAIL} lang="en">
+                {withMoments(item.detail, overview.at)}
+              </span>
             </li>
           ))}
         </ul>

@@ -105,13 +105,13 @@ function Rows({ rows, isFiltered }: { rows: readonly PersonRow[]; isFiltered: bo
           key: "by",
           header: "Signs in by",
           wide: true,
-          cell: ({ provider }) => provider || "password",
+          cell: ({ provider }) => <>{provider || "password"}</>,
         },
         {
           key: "last",
           header: "Last sign-in",
           wide: true,
-          cell: ({ last_sign_in_at: at }) => (at === null ? "never" : dateTime(at)),
+          cell: ({ last_sign_in_at: at }) => <>{at === null ? "never" : dateTime(at)}</>,
         },
         {
           key: "sessions",

@@ -34,7 +34,7 @@ export function ActiveDialog({ person, onClose }: Props) {
   const verb = wanted.active ? "Activate" : "Deactivate";
   return (
     <ChangeDialog
-      title={`${verb} person`}
+      title={wanted.active ? "Activate person" : "Deactivate person"}
       target={<b>{name}</b>}
       what="person"
       id={["person", name]}

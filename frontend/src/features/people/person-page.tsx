@@ -90,7 +90,7 @@ function Details({ person, onEdit }: { person: PersonRow; onEdit: () => void }) 
     <>
       <Panel title="Sign-in">
         <dl className={styles.facts}>
-          <Fact label="By">{person.provider || "password"}</Fact>
+          <Fact label="Signs in by">{person.provider || "password"}</Fact>
           <Fact label="Last sign-in">
             {person.last_sign_in_at === null ? "never" : dateTime(person.last_sign_in_at)}
           </Fact>

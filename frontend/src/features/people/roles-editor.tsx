@@ -1,5 +1,5 @@
 import { Button, NativeSelect, TextInput } from "@mantine/core";
-import { Fragment, useId, useRef } from "react";
+import { Fragment, type ReactNode, useId, useRef } from "react";
 import type { ActingRole, Level } from "../../api/session/calls";
 import { LEVEL_WORDS, LEVELS } from "../../shared/people/level-words";
 import { orderedRows, RowButtons } from "../../shared/people/ordered-rows";
@@ -20,7 +20,7 @@ export function RolesEditor({
   value: readonly ActingRole[];
   /** Roles that are proposed. */
   known: readonly string[];
-  error: string | null;
+  error: ReactNode;
   isDisabled: boolean;
   onChange: (roles: ActingRole[]) => void;
 }) {

@@ -28,7 +28,7 @@ export function ProblemsNotice({
       <ul style={looks.whole}>
         {problems.slice(0, PROBLEMS_MAX).map(({ place, reason }) => (
           <li key={place}>
-            <b>{place}</b>: {reason}
+            <b>{place}</b>: <span lang="en">{reason}</span>
           </li>
         ))}
       </ul>

@@ -172,8 +172,8 @@ function Beside({ id, compared, found }: { id: TopicId; compared: number; found:
   const [before, after] = compared < found.version ? [other.data, found] : [found, other.data];
   return (
     <Difference
-      before={{ name: `version ${before.version}`, ...before }}
-      after={{ name: `version ${after.version}`, ...after }}
+      before={{ label: `version ${before.version}`, ...before }}
+      after={{ label: `version ${after.version}`, ...after }}
     />
   );
 }

@@ -43,8 +43,7 @@ export function DeleteDialog({
         </p>
         <Notice tone="warning">
           <p>
-            {plural(seen.total, "version")} up to {seen.newest} will be deleted: producers and consumers that
-            connect later are not checked against them. Messages that were written by them stay readable.
+            {`${plural(seen.total, "version")} up to ${seen.newest} will be deleted: producers and consumers that connect later are not checked against them. Messages that were written by them stay readable.`}
           </p>
           {producers > 0 && (
             <p>
@@ -72,7 +71,7 @@ export function DeleteDialog({
             Cancel
           </Button>
           <Button color="red" loading={remove.isPending} onClick={() => remove.mutate()}>
-            Delete {plural(seen.total, "version")}
+            {`Delete ${plural(seen.total, "version")}`}
           </Button>
         </div>
       </div>

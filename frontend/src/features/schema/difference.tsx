@@ -7,12 +7,16 @@ import { type Change, changesOf, type Field, fieldsOf } from "./fields";
 import styles from "./schema.module.css";
 
 export interface Side {
-  name: string;
+  label: string;
   type: SchemaKind;
   definition: string;
 }
 
-const TONES: Record<Change["kind"], Tone> = { added: "ok", removed: "bad", changed: "warn" };
+const KINDS: Record<Change["kind"], { text: string; tone: Tone }> = {
+  added: { text: "added", tone: "ok" },
+  removed: { text: "removed", tone: "bad" },
+  changed: { text: "changed", tone: "warn" },
+};
 
 /** The difference of two definitions: by field where there are fields, and by line. */
 export function Difference({ before, after }: { before: Side; after: Side }) {
@@ -23,9 +27,7 @@ export function Difference({ before, after }: { before: Side; after: Side }) {
   }, [before.type, before.definition, after.type, after.definition]);
   if (before.type === after.type && before.definition === after.definition)
     return (
-      <p className={styles.quiet}>
-        The definitions of {before.name} and {after.name} are the same.
-      </p>
+      <p className={styles.quiet}>{`The definitions of ${before.label} and ${after.label} are the same.`}</p>
     );
   return (
     <div className={styles.stack}>
@@ -35,15 +37,13 @@ export function Difference({ before, after }: { before: Side; after: Side }) {
         </p>
       )}
       {changes && (
-        <section aria-label={`Fields from ${before.name} to ${after.name}`} className={styles.stack}>
-          <h3>
-            Fields, from {before.name} to {after.name}
-          </h3>
+        <section aria-label={`Fields from ${before.label} to ${after.label}`} className={styles.stack}>
+          <h3>{`Fields, from ${before.label} to ${after.label}`}</h3>
           {changes.length === 0 ? (
             <p className={styles.quiet}>No field was added, removed or changed.</p>
           ) : (
             <Table<Change>
-              caption={`Changes of the fields, from ${before.name} to ${after.name}`}
+              caption={`Changes of the fields, from ${before.label} to ${after.label}`}
               maxHeight={320}
               rows={changes}
               rowKey={({ kind, path }, index) => `${kind} ${path} ${index}`}
@@ -56,7 +56,7 @@ export function Difference({ before, after }: { before: Side; after: Side }) {
                 {
                   key: "kind",
                   header: "What",
-                  cell: ({ kind }) => <Badge tone={TONES[kind]}>{kind}</Badge>,
+                  cell: ({ kind }) => <Badge tone={KINDS[kind].tone}>{KINDS[kind].text}</Badge>,
                 },
                 { key: "before", header: "Before", cell: (change) => <FieldText field={change.before} /> },
                 { key: "after", header: "After", cell: (change) => <FieldText field={change.after} /> },
@@ -66,7 +66,7 @@ export function Difference({ before, after }: { before: Side; after: Side }) {
         </section>
       )}
       <TextDifference
-        label={`Text from ${before.name} to ${after.name}`}
+        label={`Text from ${before.label} to ${after.label}`}
         before={before.definition}
         after={after.definition}
       />

@@ -56,8 +56,7 @@ export function RegisterDialog({
         {add.data ? (
           <>
             <p role="status">
-              It is version {add.data.version} now. Clients receive it when they connect; connected clients
-              keep theirs.
+              {`It is version ${add.data.version} now. Clients receive it when they connect; connected clients keep theirs.`}
             </p>
             <Commands id={id} candidate={candidate} />
           </>
@@ -67,9 +66,7 @@ export function RegisterDialog({
             {rehearsal && rehearsal.failed > 0 && (
               <Notice tone="warning">
                 <p>
-                  {plural(rehearsal.failed, "message")} of {plural(rehearsal.messages, "message")} that were
-                  rehearsed
-                  {rehearsal.failed === 1 ? " does" : " do"} not decode with it.
+                  {`${plural(rehearsal.failed, "message")} of ${plural(rehearsal.messages, "message")} that were rehearsed cannot be decoded with it.`}
                 </p>
               </Notice>
             )}
@@ -80,9 +77,9 @@ export function RegisterDialog({
             )}
             {before.data && (
               <Difference
-                before={{ name: `version ${verdict.newest}`, ...before.data }}
+                before={{ label: `version ${verdict.newest}`, ...before.data }}
                 after={{
-                  name: "the candidate",
+                  label: "the candidate",
                   type: candidate.type,
                   definition: byLines(candidate.definition ?? ""),
                 }}

@@ -20,8 +20,9 @@ export function Result({ rehearsal }: { rehearsal: Rehearsal }) {
       {rehearsal.missing.length > 0 && (
         <Notice tone="warning">
           <p>
-            {rehearsal.missing.length > 1 ? "Partitions" : "Partition"} {rehearsal.missing.join(", ")}{" "}
-            {rehearsal.missing.length > 1 ? "do" : "does"} not answer: their messages are not among these.
+            {rehearsal.missing.length > 1
+              ? `Partitions ${rehearsal.missing.join(", ")} do not answer: their messages are not among these.`
+              : `Partition ${rehearsal.missing[0]} does not answer: its messages are not among these.`}
           </p>
         </Notice>
       )}
@@ -51,7 +52,11 @@ export function Result({ rehearsal }: { rehearsal: Rehearsal }) {
             {
               key: "reason",
               header: "Why",
-              cell: ({ reason }) => <span className={styles.why}>{reason}</span>,
+              cell: ({ reason }) => (
+                <span className={styles.why} lang="en">
+                  {reason}
+                </span>
+              ),
             },
             { key: "id", header: "One of them", cell: ({ id }) => <span className="mono">{id}</span> },
           ]}
@@ -67,7 +72,12 @@ export function Result({ rehearsal }: { rehearsal: Rehearsal }) {
           rowKey={({ id }) => id}
           columns={[
             { key: "count", header: "Left out", numeric: true, cell: (one) => count(one.count) },
-            { key: "reason", header: "Because", grow: true, cell: ({ reason }) => reason },
+            {
+              key: "reason",
+              header: "Because",
+              grow: true,
+              cell: ({ reason }) => <span lang="en">{reason}</span>,
+            },
             { key: "id", header: "One of them", cell: ({ id }) => <span className="mono">{id}</span> },
           ]}
         />

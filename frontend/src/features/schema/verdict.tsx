@@ -8,7 +8,7 @@ export function VerdictNotice({ verdict }: { verdict: Verdict }) {
     return (
       <Notice tone="info">
         <p>
-          <strong>It is version {verdict.version} already.</strong>
+          <strong>{`It is version ${verdict.version} already.`}</strong>
         </p>
       </Notice>
     );
@@ -24,7 +24,7 @@ export function VerdictNotice({ verdict }: { verdict: Verdict }) {
         </strong>{" "}
         <Strategy strategy={verdict.strategy} />
       </p>
-      {verdict.reason && <p>{verdict.reason}</p>}
+      {verdict.reason && <p lang="en">{verdict.reason}</p>}
     </Notice>
   );
 }

@@ -130,5 +130,5 @@ function Without({ users }: { users: Users | undefined }) {
     producers.length > 0 && plural(producers.length, "producer"),
     consumers.length > 0 && plural(consumers.length, "consumer"),
   ].filter(Boolean);
-  return <span> {parts.join(" and ")} connected with none of the versions.</span>;
+  return <span>{` ${parts.join(", ")} connected with none of the versions.`}</span>;
 }

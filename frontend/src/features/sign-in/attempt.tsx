@@ -56,9 +56,11 @@ export function AttemptError({ error }: { error: ApiError | null }) {
   return (
     <div role="alert">
       <Notice tone="error">
-        {seconds > 0
-          ? `Too many attempts. Try again at ${time(Date.now() + seconds * 1000)}.`
-          : withStop(error.message)}
+        {seconds > 0 ? (
+          `Too many attempts. Try again at ${time(Date.now() + seconds * 1000)}.`
+        ) : (
+          <span lang="en">{withStop(error.message)}</span>
+        )}
       </Notice>
     </div>
   );

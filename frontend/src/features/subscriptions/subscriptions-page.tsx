@@ -175,7 +175,7 @@ export function SubscriptionsPage() {
             Clear filters
           </Button>
         )}
-        <Announce total={list.total} busy={list.busy} one="subscription" />
+        <Announce total={list.total} busy={list.busy} words={(total) => plural(total, "subscription")} />
       </search>
       {list.error !== null && list.total === undefined ? (
         <ErrorNotice error={list.error} title="The subscriptions could not be listed" onRetry={list.retry} />

@@ -45,7 +45,11 @@ export function NamespaceSpace({ id }: { id: NamespaceId }) {
                 grow: true,
                 cell: ({ topic }) => <TopicLink topic={partsOf(topic)} />,
               },
-              { key: "holder", header: "Mostly held by", cell: (row) => row.holder || "nothing" },
+              {
+                key: "holder",
+                header: "Mostly held by",
+                cell: (row) => <>{row.holder ? <span lang="en">{row.holder}</span> : "nothing"}</>,
+              },
               ...heldColumns<Held>("Stored"),
             ]}
           />

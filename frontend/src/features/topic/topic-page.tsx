@@ -201,14 +201,18 @@ export function TopicState({ topic, id }: { topic: TopicDetail; id: TopicId }) {
   const isError = trouble?.severity === "error" || named.some(({ lag }) => lag?.severity === "error");
   return (
     <Notice tone={isError ? "error" : "warning"}>
-      {trouble && <p>{withMoments(trouble.title, topic.at)}.</p>}
+      {trouble && <p lang="en">{withMoments(trouble.title, topic.at)}.</p>}
       {missing && <p>{missing}</p>}
       {named.map(({ name, lag }) => (
         <p key={name}>
           <Link to={CARDS} params={id} search={topicSearchOf(id)} hash={encodeURIComponent(name)}>
             {name}
           </Link>{" "}
-          {lag && withMoments(`${afterName("", lag.title).trim()}: ${lag.detail}`, topic.at)}
+          {lag && (
+            <span lang="en">
+              {withMoments(`${afterName("", lag.title).trim()}: ${lag.detail}`, topic.at)}
+            </span>
+          )}
         </p>
       ))}
       {!hasCards && held.length > NAMED_MAX && (

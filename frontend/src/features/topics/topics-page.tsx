@@ -177,7 +177,7 @@ export function TopicsPage() {
             Clear filters
           </Button>
         )}
-        <Announce total={list.total} busy={list.busy} one="topic" />
+        <Announce total={list.total} busy={list.busy} words={(total) => plural(total, "topic")} />
       </search>
       {list.error !== null && list.total === undefined ? (
         <ErrorNotice error={list.error} title="The topics could not be listed" onRetry={list.retry} />

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { failureOf } from "../../lib/errors";
-import { count, dateTime, duration } from "../../lib/format";
+import { count, dateTime, duration, plural } from "../../lib/format";
 import { parseTopicName } from "../../lib/url-state";
 import { useWhyNot } from "../../shared/access/may";
 import { Freshness } from "../../shared/freshness";
@@ -71,7 +71,11 @@ export function TransactionsPage() {
             Clear filters
           </Button>
         )}
-        <Announce total={answer?.total} busy={found.isPlaceholderData} one="transaction" />
+        <Announce
+          total={answer?.total}
+          busy={found.isPlaceholderData}
+          words={(total) => plural(total, "transaction")}
+        />
       </search>
       {silent !== "" && <p role="status">{silent}</p>}
       {failureOf(found) && (
@@ -224,7 +228,7 @@ function Coordinators({ rows }: { rows: readonly Coordinator[] }) {
         columns={[
           { key: "coordinator", header: "Coordinator", numeric: true, cell: (row) => row.coordinator },
           { key: "broker", header: "Broker", cell: (row) => row.broker ?? "—" },
-          { key: "state", header: "State", cell: (row) => row.state ?? row.reason },
+          { key: "state", header: "State", cell: (row) => row.state ?? <span lang="en">{row.reason}</span> },
           { key: "open", header: "Open", numeric: true, cell: (row) => figure(row.open) },
           { key: "newest", header: "Newest", numeric: true, cell: (row) => row.newest ?? "—" },
           {

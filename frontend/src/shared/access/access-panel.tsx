@@ -41,7 +41,7 @@ export function AccessPanel({ cluster, place, isPage }: { cluster: string; place
   if (answer && !answer.allowed)
     return isPage ? (
       <Notice tone="info">
-        <p>{answer.why}</p>
+        <p lang="en">{answer.why}</p>
       </Notice>
     ) : null;
   return (

@@ -21,7 +21,9 @@ export function Reasons({ of }: { of: readonly ActionAllowed[] }) {
               <Badge key={action}>{action}</Badge>
             ))}
           </span>
-          <span className={styles.dim}>{why}</span>
+          <span className={styles.dim} lang="en">
+            {why}
+          </span>
         </li>
       ))}
     </ul>

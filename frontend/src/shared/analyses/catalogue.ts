@@ -28,6 +28,17 @@ export function kindOf({ topic, namespace, tenant }: Place): Kind {
   return topic ? "topic" : namespace ? "namespace" : tenant ? "tenant" : "cluster";
 }
 
+const KIND_NOUNS: Record<Kind, { text: string }> = {
+  topic: { text: "topic" },
+  namespace: { text: "namespace" },
+  tenant: { text: "tenant" },
+  cluster: { text: "cluster" },
+};
+
+export function nounOf(kind: Kind): string {
+  return KIND_NOUNS[kind].text;
+}
+
 export function nameOf(place: Place): string {
   return place.topic ?? place.namespace ?? place.tenant ?? "";
 }

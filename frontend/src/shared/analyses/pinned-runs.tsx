@@ -4,6 +4,7 @@ import { answerOf, api, given } from "../../api/client";
 import { pageCluster } from "../../api/page-cluster";
 import { dateTime, plural } from "../../lib/format";
 import { Panel } from "../../ui/panel";
+import { runStateText } from "./run-words";
 
 const PINNED_MAX = 20;
 
@@ -35,9 +36,9 @@ export function PinnedRuns({ topic }: { topic: string }) {
         {data.rows.map((run) => (
           <li key={run.id}>
             <Link to="/analyses/runs/$id" params={{ id: run.id }}>
-              {run.title.replace(` of ${topic}`, "") || run.analysis}
+              <span lang="en">{run.title.replace(` of ${topic}`, "") || run.analysis}</span>
             </Link>{" "}
-            {`${run.state}, ${dateTime(run.created_at)}`}
+            {`${runStateText(run.state)}, ${dateTime(run.created_at)}`}
           </li>
         ))}
       </ul>

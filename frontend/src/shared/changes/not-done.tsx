@@ -29,7 +29,7 @@ export function NotDone({
     <div role="alert">
       <Notice tone="error">
         <strong>{nothing}</strong>
-        <p>{failure.message}.</p>
+        <p lang={failure.lang}>{failure.message}.</p>
       </Notice>
     </div>
   );
@@ -48,7 +48,7 @@ function OnSome({ reason, parts }: { reason: string; parts: Part[] }) {
     <div role="alert">
       <Notice tone="error">
         <strong>It was done on some partitions only</strong>
-        <p>{reason}.</p>
+        <p lang="en">{reason}.</p>
         <ul>
           {parts
             .filter((part) => !part.done)

@@ -87,15 +87,17 @@ function python(name: string, message: PublishedMessage, schema: number | null, 
     message.deliver_at && `deliver_at=${message.deliver_at}`,
     message.deliver_after_ms && `deliver_after=datetime.timedelta(milliseconds=${message.deliver_after_ms})`,
   ].filter(Boolean);
-  const program = [
+  const program = lines(
     "import base64, datetime, os, pulsar",
     'token = os.environ.get("PULSAR_TOKEN")',
     `client = pulsar.Client(${text(brokerUrl)}, authentication=pulsar.AuthenticationToken(token) if token else None)`,
     `client.create_producer(${text(name)}).send(${given.join(", ")})`,
     "client.close()",
-  ].join("\n");
+  );
   return `python3 -c ${quoted(program)}`;
 }
+
+const lines = (...all: string[]) => all.join("\n");
 
 /** A text, or an object of texts, as Python reads it: JSON's escapes are among its own. */
 const text = (value: unknown) => JSON.stringify(value);

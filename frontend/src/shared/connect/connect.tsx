@@ -61,9 +61,9 @@ function Steps({ environment }: { environment: Environment }) {
           .map(({ broker, url, problem }) => (
             <Notice key={`${broker} ${url}`} tone="warning">
               <p>
-                Broker {broker} sends clients to <b>{url}</b>, where the gateway cannot connect: {problem}. If
-                clients cannot either, correct the broker's <code>advertised_address</code> or{" "}
-                <code>advertised_listeners</code>.
+                Broker {broker} sends clients to <b>{url}</b>, where the gateway cannot connect:{" "}
+                <span lang="en">{problem}</span>. If clients cannot either, correct the broker's{" "}
+                <code>advertised_address</code> or <code>advertised_listeners</code>.
               </p>
             </Notice>
           ))}
@@ -154,7 +154,11 @@ function Check({ topic }: { topic: string }) {
         )}
       </span>{" "}
       on {row ? <TopicLink topic={row} /> : <b>{topic}</b>}
-      {list.error && !page && <span>: the topics cannot be read ({list.error.message})</span>}
+      {list.error && !page && (
+        <span>
+          : the topics cannot be read (<span lang="en">{list.error.message}</span>)
+        </span>
+      )}
     </div>
   );
 }

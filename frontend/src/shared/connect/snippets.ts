@@ -19,6 +19,7 @@ export interface Language {
   program: (instance: Instance) => string;
 }
 
+/** A program of its lines, which no language of the console translates. */
 const lines = (...all: (string | false)[]) => all.filter((line) => line !== false).join("\n");
 
 const python: Language["program"] = ({ brokerUrl, topic, authentication }) =>

@@ -30,7 +30,7 @@ function Difference({ reason, parts }: { reason: string; parts: CursorPart[] }) 
   return (
     <Notice tone="error">
       <strong>{done.length > 0 ? "Only some partitions were changed" : "Nothing was changed"}</strong>
-      <p>{reason}.</p>
+      <p lang="en">{reason}.</p>
       {refused.length > 0 && (
         <ul className={styles.remarks}>
           {refused.map((part) => (
@@ -71,7 +71,7 @@ function Unknown({
   return (
     <Notice tone={found ? "info" : "warning"}>
       <strong>{found ? "The change was made" : "It is not known whether the change was made"}</strong>
-      <p>{asApiError(error).message}.</p>
+      <p lang={asApiError(error).lang}>{asApiError(error).message}.</p>
       {found && (
         <p>
           At {dateTime(found.at)}: {outcome(found)}.
@@ -81,7 +81,11 @@ function Unknown({
         <p>Checked at {dateTime(look.dataUpdatedAt)}: the change was not made.</p>
       )}
       {silent > 0 && <p>{count(silent)} of the partitions do not answer.</p>}
-      {look.error && <p>The broker does not answer yet: {asApiError(look.error).message}.</p>}
+      {look.error && (
+        <p>
+          The broker does not answer yet: <span lang="en">{asApiError(look.error).message}</span>.
+        </p>
+      )}
       {!found && (
         <Button variant="default" size="compact-sm" loading={look.isFetching} onClick={() => look.refetch()}>
           Check again

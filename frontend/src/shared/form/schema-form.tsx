@@ -1,5 +1,6 @@
 import { Checkbox, NativeSelect, Textarea, TextInput } from "@mantine/core";
 import { useId } from "react";
+import { count } from "../../lib/format";
 import type { Field, FormValue, FormValues } from "./schema-fields";
 
 /** The controls of a JSON Schema's fields. It only shows and reports; the page around it holds the values. */
@@ -9,6 +10,7 @@ export function SchemaForm({
   problems,
   suggestions = {},
   onChange,
+  lang,
   disabled = false,
 }: {
   fields: Field[];
@@ -16,6 +18,8 @@ export function SchemaForm({
   problems: Record<string, string>;
   suggestions?: Record<string, string[]>;
   onChange: (name: string, value: FormValue) => void;
+  /** The language of the schema's titles and descriptions, if it is not the console's. */
+  lang?: string;
   disabled?: boolean;
 }) {
   return (
@@ -27,6 +31,7 @@ export function SchemaForm({
           value={values[field.name] ?? ""}
           problem={problems[field.name]}
           suggestions={suggestions[field.name] ?? []}
+          lang={lang}
           disabled={disabled}
           onChange={(value) => onChange(field.name, value)}
         />
@@ -40,16 +45,17 @@ interface ControlProps {
   value: FormValue;
   problem: string | undefined;
   suggestions: string[];
+  lang: string | undefined;
   disabled: boolean;
   onChange: (value: FormValue) => void;
 }
 
-function Control({ field, value, problem, suggestions, disabled, onChange }: ControlProps) {
+function Control({ field, value, problem, suggestions, lang, disabled, onChange }: ControlProps) {
   const listId = useId();
   const common = {
     name: field.name,
-    label: field.label,
-    description: describe(field),
+    label: <span lang={lang}>{field.label}</span>,
+    description: described(field, lang),
     required: field.required && !field.nullable,
     error: problem,
     disabled,
@@ -70,6 +76,7 @@ function Control({ field, value, problem, suggestions, disabled, onChange }: Con
       return (
         <NativeSelect
           {...common}
+          {...(lang ? { lang } : {})}
           value={text}
           data={[...(common.required ? [] : [{ value: "", label: "Default" }]), ...field.choices]}
           onChange={(event) => onChange(event.currentTarget.value)}
@@ -128,25 +135,29 @@ function Control({ field, value, problem, suggestions, disabled, onChange }: Con
 }
 
 /** The schema's description and limits, shown before a value is rejected. */
-function describe(field: Field): string | undefined {
-  const { minimum, maximum } = field.schema;
-  const limits =
-    minimum !== undefined && maximum !== undefined
-      ? `${minimum.toLocaleString("en")} to ${maximum.toLocaleString("en")}`
-      : minimum !== undefined
-        ? `at least ${minimum.toLocaleString("en")}`
-        : maximum !== undefined
-          ? `at most ${maximum.toLocaleString("en")}`
-          : field.kind === "lines"
-            ? "Ctrl Enter starts"
-            : field.kind === "list"
-              ? "one per line"
-              : field.kind === "json"
-                ? "as JSON"
-                : field.kind === "time"
-                  ? "in this browser's time zone"
-                  : null;
-  const parts = [field.description?.replace(/\.$/, ""), limits].filter(Boolean);
-  const text = parts.join("; ");
-  return text ? `${text.charAt(0).toUpperCase()}${text.slice(1)}.` : undefined;
+function described(field: Field, lang: string | undefined) {
+  const text = field.description?.replace(/\.$/, "");
+  const limits = limitsOf(field);
+  if (!text) return limits && `${capital(limits)}.`;
+  if (lang === undefined) return `${capital(text)}${limits ? `; ${limits}` : ""}.`;
+  return (
+    <>
+      <span lang={lang}>{capital(text)}</span>
+      {limits && `; ${limits}`}.
+    </>
+  );
+}
+
+function capital(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+}
+
+function limitsOf({ kind, schema: { minimum, maximum } }: Field): string | null {
+  if (minimum !== undefined && maximum !== undefined) return `${count(minimum)} to ${count(maximum)}`;
+  if (minimum !== undefined) return `at least ${count(minimum)}`;
+  if (maximum !== undefined) return `at most ${count(maximum)}`;
+  if (kind === "lines") return "Ctrl Enter starts";
+  if (kind === "list") return "one per line";
+  if (kind === "json") return "as JSON";
+  return kind === "time" ? "in this browser's time zone" : null;
 }

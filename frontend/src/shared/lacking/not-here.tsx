@@ -4,7 +4,9 @@ import { Notice } from "../../ui/states";
 export function NotHere({ why }: { why: string }) {
   return (
     <Notice tone="info">
-      <p>Not known on this cluster. {why}.</p>
+      <p>
+        Not known on this cluster. <span lang="en">{why}.</span>
+      </p>
     </Notice>
   );
 }

@@ -1,6 +1,6 @@
 import { NativeSelect } from "@mantine/core";
 import { useDeferredValue, useEffect, useRef, useState } from "react";
-import { duration, plural } from "../../lib/format";
+import { duration } from "../../lib/format";
 
 const AGES_S = [60, 300, 1_800, 3_600, 21_600, 86_400, 604_800];
 
@@ -33,9 +33,17 @@ export function AgeFilter({
 }
 
 /** Announces the number of matches to a screen reader when typing pauses, not at every update. */
-export function Announce({ total, busy, one }: { total: number | undefined; busy: boolean; one: string }) {
+export function Announce({
+  total,
+  busy,
+  words,
+}: {
+  total: number | undefined;
+  busy: boolean;
+  words: (total: number) => string;
+}) {
   const [announced, setAnnounced] = useState("");
-  const text = total === undefined || busy ? "" : plural(total, one);
+  const text = total === undefined || busy ? "" : words(total);
   const rounded = useDeferredValue(text);
   const spokenAt = useRef(0);
   useEffect(() => {

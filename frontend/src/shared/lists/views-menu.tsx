@@ -60,7 +60,7 @@ function Views({
       />
       {views.isError ? (
         <p className={styles.hint} role="alert">
-          The saved views could not be read: {views.error.message}
+          The saved views could not be read: <span lang="en">{views.error.message}</span>
         </p>
       ) : views.data?.length === 0 ? (
         <p className={styles.hint}>
@@ -118,7 +118,11 @@ function View({
       </PathLink>
       {doing === "delete" ? (
         <>
-          {remove.error && <span role="alert">{remove.error.message}</span>}
+          {remove.error && (
+            <span role="alert" lang="en">
+              {remove.error.message}
+            </span>
+          )}
           <Button size="compact-xs" color="red" autoFocus onClick={() => remove.mutate()}>
             Delete it
           </Button>

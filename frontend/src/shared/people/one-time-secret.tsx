@@ -12,9 +12,9 @@ export function OneTimeSecret({ what, value }: { what: string; value: string }) 
     <>
       <p className={styles.secret}>
         <span className="mono">{value}</span>
-        <Copy value={value} what={`the ${what}`} />
+        <Copy value={value} what={what} />
       </p>
-      <Notice tone="warning">Copy the {what} now: it is not shown again.</Notice>
+      <Notice tone="warning">{`Copy the ${what} now: it is not shown again.`}</Notice>
     </>
   );
 }

@@ -1,5 +1,6 @@
 import { ActionIcon, TextInput, type TextInputProps } from "@mantine/core";
 import { useState } from "react";
+import { LANGUAGE } from "../../lib/words";
 import { HiddenIcon } from "../../ui/icons";
 import { EyeIcon } from "./icons";
 
@@ -16,7 +17,7 @@ export function PasswordInput({ label, ...rest }: TextInputProps & { label: stri
       rightSection={
         <ActionIcon
           size={28}
-          aria-label={`Show ${label.toLowerCase()}`}
+          aria-label={`Show ${LANGUAGE === "en" ? label.toLowerCase() : label}`}
           aria-pressed={isShown}
           onClick={() => setShown(!isShown)}
         >

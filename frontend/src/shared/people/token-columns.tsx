@@ -6,7 +6,7 @@ import type { Column } from "../../ui/grid/table";
 
 export type Token = components["schemas"]["TokenRow"];
 
-const at = (moment: number | null) => (moment === null ? "never" : dateTime(moment));
+const at = (moment: number | null) => <>{moment === null ? "never" : dateTime(moment)}</>;
 
 export const NAME: Column<Token> = {
   key: "name",

@@ -51,8 +51,10 @@ function PolicyItem({
   return (
     <li className={styles.policy} aria-label={policy.title}>
       <div>
-        <h3>{policy.title}</h3>
-        <p className={styles.dim}>{policy.meaning}</p>
+        <h3 lang="en">{policy.title}</h3>
+        <p className={styles.dim} lang="en">
+          {policy.meaning}
+        </p>
       </div>
       <dl className={styles.force}>
         <dt className="visually-hidden">In force</dt>

@@ -65,14 +65,23 @@ export function HeldSpacePanel<Row extends Holding, S extends Space<Row>>({
             maxHeight={320}
             empty={<Empty title="Nothing is stored" />}
             columns={[
-              { key: "holder", header: "Held by", grow: true, cell: (row) => row.holder },
+              {
+                key: "holder",
+                header: "Held by",
+                grow: true,
+                cell: (row) => <span lang="en">{row.holder}</span>,
+              },
               ...heldColumns<Held>("Bytes"),
             ]}
           />
           <ul className={dialog.remarks} style={{ padding: "8px 16px" }}>
             {space.held.map(({ holder, why, next }) => (
               <li key={holder}>
-                Held by {holder}: {why}. To free it: {next}.
+                Held by{" "}
+                <span lang="en">
+                  {holder}: {why}
+                </span>
+                . To free it: <span lang="en">{next}</span>.
               </li>
             ))}
           </ul>

@@ -101,7 +101,7 @@ function Receipt({ done }: { done: UnloadReceipt }) {
         <ul className={styles.names}>
           {done.others.map(({ bundle, why }) => (
             <li key={bundle}>
-              <span className="mono">{bundle}</span> {why}
+              <span className="mono">{bundle}</span> <span lang="en">{why}</span>
             </li>
           ))}
           {unnamed > 0 && <li>and {plural(unnamed, "more", "more")}</li>}

@@ -79,7 +79,13 @@ function Effect({ of }: { of: DrainPreview }) {
             {of.bundles.slice(0, BUNDLES_MAX).map(({ bundle, destination, reason }) => (
               <li key={bundle}>
                 <span className="mono">{bundle}</span>{" "}
-                {destination === "" ? `stays: ${reason}` : `→ ${destination}`}
+                {destination === "" ? (
+                  <>
+                    stays: <span lang="en">{reason}</span>
+                  </>
+                ) : (
+                  `→ ${destination}`
+                )}
               </li>
             ))}
             {unnamed > 0 && <li>and {plural(unnamed, "more", "more")}</li>}

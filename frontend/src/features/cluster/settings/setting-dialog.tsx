@@ -42,7 +42,7 @@ export function SettingDialog({
       target={
         <>
           <b className="mono">{row.name}</b>
-          <span>{row.meaning}</span>
+          <span lang="en">{row.meaning}</span>
         </>
       }
       what="setting"

@@ -10,11 +10,11 @@ function failure(status: number, reason: string, field: string | null = null): A
 
 test("a refusal stands at the field that it names, without the field's technical name", () => {
   expect(refusalsOf(failure(400, "current: is not your password", "current"), LABELS)).toEqual({
-    of: { current: "Current password is not your password" },
+    of: { current: <span lang="en">Current password is not your password</span> },
     rest: null,
   });
   expect(refusalsOf(failure(422, "new: This password is too common."), LABELS).of).toEqual({
-    new: "This password is too common.",
+    new: <span lang="en">This password is too common.</span>,
   });
 });
 
