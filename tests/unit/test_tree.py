@@ -144,6 +144,8 @@ DECOMPOSED = re.compile(
 )
 """Code that splits the name of a topic or of a partition by hand."""
 BY_HAND = {
+    "admin_ui/changes/definition_components.py": "URLs of packages, no topics",
+    "admin_ui/changes/definition_files.py": "URLs of packages, no topics",
     "engine/base/names.py": "split_topic, split_partition: what all others use",
     "engine/metadata/apart/stores.py": "URLs of stores, no topics",
     "engine/metadata/connect.py": "URLs of members, no topics",
