@@ -83,9 +83,9 @@ class _LargeTenant:
             plain = await _plain_among(store, tenant, unknown)
             others = [name for name in unknown if name not in plain]
             self._plain = known | plain
-            found = await _namespaces_among(store, tenant, others, anew)
+            others_listed = await _namespaces_among(store, tenant, others, anew)
             listed = [f"{tenant}/{name}" for name in names if name in self._plain]
-            namespaces = sorted(listed + found)
+            namespaces = sorted(listed + others_listed)
             # With others the result may change although the tenant's children are the same.
             self._names, self._namespaces = names, [] if others else namespaces
             return namespaces
@@ -97,10 +97,10 @@ async def _plain_among(store: MetadataStore, tenant: str, names: Sequence[str]) 
 
     async def look(batch: Sequence[str]) -> None:
         nodes = [paths.namespace_policies(f"{tenant}/{name}") for name in batch]
-        found, _ = await store.get_all(nodes)
+        policies, _ = await store.get_all(nodes)
         plain.update(
             name
-            for name, node in zip(batch, found, strict=True)
+            for name, node in zip(batch, policies, strict=True)
             if node is not None and node[0] and node[1].children_version == 0
         )
 

@@ -28,7 +28,7 @@ class GatheredFunctions(GatheredTable[FunctionTable]):
         self.parsed = 0
         """Records that were parsed so far."""
         self._facts: dict[str, FunctionFacts] = {}
-        """What is deployed by the stored records of the last table: few change between two tables."""
+        """Deployed functions by the stored records of the last table: few change between two tables."""
 
     async def _gather_from(self, engine: Engine) -> FunctionTable:
         # As the gateway itself: the viewer judges each row.

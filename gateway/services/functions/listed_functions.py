@@ -20,7 +20,7 @@ Body = dict[str, Any]
 
 
 class FunctionFacts(NamedTuple):
-    """What is deployed. ``stopped``: the numbers of the instances that were stopped."""
+    """A deployed function. ``stopped``: the numbers of the instances that were stopped."""
 
     component: str
     tenant: str

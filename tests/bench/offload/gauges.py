@@ -1,4 +1,4 @@
-"""What is measured beside rates: latencies of another topic, turns of the event loop, CPU of each process."""
+"""Figures beside rates: latencies of another topic, turns of the event loop, CPU of each process."""
 
 import asyncio
 import os

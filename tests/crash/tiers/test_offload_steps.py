@@ -82,10 +82,10 @@ class ColdInstance:
             client.close()
 
     def ledgers(self, topic: str) -> list[Body]:
-        found: list[Body] = self.call("GET", f"persistent/{NAMESPACE}/{topic}/internalStats")[
+        ledgers: list[Body] = self.call("GET", f"persistent/{NAMESPACE}/{topic}/internalStats")[
             "ledgers"
         ]
-        return found
+        return ledgers
 
     def offload(self, topic: str) -> None:
         """Begin to move all closed ledgers."""
@@ -97,8 +97,8 @@ class ColdInstance:
         path = f"/api/v1/clusters/standalone/topics/persistent/{NAMESPACE}/{topic}/tiers"
         status, answer = self.instance.rest("GET", path)
         assert status == 200, answer
-        found: Body = answer
-        return found
+        tiers: Body = answer
+        return tiers
 
     def move(self, topic: str) -> None:
         """Move all closed ledgers, and wait until they are only in the bucket."""
@@ -206,7 +206,7 @@ def messages(count: int = COUNT) -> list[bytes]:
     return [b"message %d" % number for number in range(count)]
 
 
-def test_what_the_console_and_the_scan_say_is_what_the_bucket_has(cold: ColdInstance) -> None:
+def test_console_and_scan_show_the_contents_of_the_bucket(cold: ColdInstance) -> None:
     topic = "truth"
     cold.publish(topic)
     cold.move(topic)

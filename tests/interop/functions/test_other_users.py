@@ -100,10 +100,10 @@ def public() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def python(public: Path) -> str:
-    found = reachable_python(public / "python")
-    if not found:
+    reachable = reachable_python(public / "python")
+    if not reachable:
         pytest.skip("other users can read neither this Python nor a copy with its packages")
-    return found
+    return reachable
 
 
 def settings_of(secured: Secured, public: Path) -> dict[str, str]:
@@ -168,14 +168,14 @@ def answered(client: pulsar.Client, name: str, message: bytes) -> str:
 
 
 def processes_of(uid: int) -> list[int]:
-    found = []
+    pids = []
     for folder in Path("/proc").iterdir():
         try:
             if folder.name.isdigit() and folder.stat().st_uid == uid:
-                found.append(int(folder.name))
+                pids.append(int(folder.name))
         except FileNotFoundError:
             continue
-    return found
+    return pids
 
 
 def test_hostile_code_reads_nothing_of_the_worker_or_of_other_functions(

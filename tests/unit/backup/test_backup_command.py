@@ -31,8 +31,8 @@ def test_a_check_says_what_is_not_in_the_backup_and_finds_it_on_request(checks: 
     assert alone.exit_code == 0, alone.output
     assert "not in the backup: 3 ledgers that are only in aws-s3 cold" in alone.output
     assert "was found in its bucket" not in alone.output
-    found = CliRunner().invoke(command, ["saved", "--verify", "--objects"])
-    assert "each of the ledgers that are not in the backup was found in its bucket" in found.output
+    checked = CliRunner().invoke(command, ["saved", "--verify", "--objects"])
+    assert "each of the ledgers that are not in the backup was found in its bucket" in checked.output
     assert (
         '"objects": 3'
         in CliRunner().invoke(command, ["saved", "--verify", "--objects", "--json"]).output

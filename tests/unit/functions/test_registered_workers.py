@@ -17,7 +17,7 @@ def test_a_registration_is_read_without_what_another_version_has_or_lacks() -> N
         WorkerRecord.decode(b'{"id": "w"}', "/w")
 
 
-def test_others_are_told_the_address_of_the_rest_interface_where_there_is_one() -> None:
+def test_the_published_address_is_that_of_the_rest_interface_where_there_is_one() -> None:
     assert RECORD.label == "w:127.0.0.1:6750"
     shown = WorkerRecord("w", "127.0.0.1", 6750, "http://127.0.0.1:6750", 1, "", "gateway", 8080)
     assert shown.label == "w:gateway:8080"

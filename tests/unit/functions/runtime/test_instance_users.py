@@ -50,7 +50,7 @@ def test_a_single_user_is_for_all_instances() -> None:
         (f"{pwd.getpwall()[-1].pw_uid}-{pwd.getpwall()[-1].pw_uid}", "of the users or groups"),
     ],
 )
-def test_what_names_no_user_is_refused(text: str, reason: str) -> None:
+def test_a_setting_that_names_no_user_is_refused(text: str, reason: str) -> None:
     with pytest.raises(InstanceError, match=reason):
         InstanceUsers.parse(text)
 
@@ -154,7 +154,7 @@ def test_all_processes_of_one_user_end_and_no_other(monkeypatch: pytest.MonkeyPa
 
 
 @as_root
-def test_what_a_killed_worker_left_ends_at_the_next_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_of_a_killed_worker_end_at_the_next_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", python_of_all())
     with sleeping(2000200001) as left, sleeping(2000200005) as other:
         InstanceUsers.parse(RANGE).end_left_over()

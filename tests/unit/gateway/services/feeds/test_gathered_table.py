@@ -74,7 +74,7 @@ async def test_a_table_that_is_too_old_is_not_answered() -> None:
     assert await gathering.timed() == (2, 1.0)
 
 
-async def test_who_keeps_looking_causes_a_bounded_share_of_work() -> None:
+async def test_a_constant_viewer_causes_a_bounded_share_of_work() -> None:
     gathering = Gathering(0.8)
     for _ in range(100):
         await gathering.timed()
