@@ -129,7 +129,7 @@ def test_browser_tests_of_the_instance_with_traffic_have_a_folder_of_their_own()
     assert {scheduler._split_scope(f"{path.relative_to(ROOT)}::test") for path in uses} == {"life"}
     assert {scheduler._split_scope(f"{file}::test") for file in SPARK_FILES} == {"spark"}
     assert all((ROOT / file).exists() for file in SPARK_FILES)
-    assert scheduler._split_scope("tests/e2e/test_tenants.py::test") == "instance"
+    assert scheduler._split_scope("tests/e2e/lists/test_tenants.py::test") == "instance"
 
 
 def test_files_that_share_the_instance_run_in_one_process() -> None:
