@@ -32,7 +32,9 @@ def test_a_check_says_what_is_not_in_the_backup_and_finds_it_on_request(checks: 
     assert "not in the backup: 3 ledgers that are only in aws-s3 cold" in alone.output
     assert "was found in its bucket" not in alone.output
     checked = CliRunner().invoke(command, ["saved", "--verify", "--objects"])
-    assert "each of the ledgers that are not in the backup was found in its bucket" in checked.output
+    assert (
+        "each of the ledgers that are not in the backup was found in its bucket" in checked.output
+    )
     assert (
         '"objects": 3'
         in CliRunner().invoke(command, ["saved", "--verify", "--objects", "--json"]).output

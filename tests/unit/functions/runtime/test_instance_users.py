@@ -154,7 +154,9 @@ def test_all_processes_of_one_user_end_and_no_other(monkeypatch: pytest.MonkeyPa
 
 
 @as_root
-def test_processes_of_a_killed_worker_end_at_the_next_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_of_a_killed_worker_end_at_the_next_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys, "executable", python_of_all())
     with sleeping(2000200001) as left, sleeping(2000200005) as other:
         InstanceUsers.parse(RANGE).end_left_over()
