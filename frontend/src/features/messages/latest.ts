@@ -57,7 +57,7 @@ export function latestText(pages: readonly MessagesPage[]): string {
       `${bytes(sum((page) => page.bytes))} in ${seconds.toFixed(1)} s.`,
   ];
   if (of("without_key") > 0) parts.push(`${plural(of("without_key"), "message")} without a key not shown.`);
-  if (of("undecoded") > 0) parts.push(`${plural(of("undecoded"), "entry", "entries")} could not be decoded.`);
+  if (of("undecoded") > 0) parts.push(`${plural(of("undecoded"), "batch", "batches")} could not be decoded.`);
   if (last) parts.push(horizonText(last), endText(last));
   return parts.join(" ");
 }

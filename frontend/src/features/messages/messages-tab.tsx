@@ -194,7 +194,7 @@ function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () =
         {!isApache && (
           <Checkbox
             label="Latest value per key"
-            description="The topic as its compaction leaves it, then what was published since: one row for each key, none for a key whose last value is null or empty."
+            description="The topic as its compaction leaves it, then what was published since: one row for each key, none for a key whose last value is empty."
             checked={isLatest}
             onChange={(event) => setIsLatest(event.currentTarget.checked)}
           />
