@@ -132,6 +132,20 @@ class FunctionLogView(ClusterView):
         return json_answer(await self.work(lambda engine: selectors.log(engine, of, asked)))
 
 
+class FunctionCodeView(ClusterView):
+    """The code of a function, source or sink, as it is deployed."""
+
+    read_rights = OF_COMPONENT
+    calls: ClassVar[dict[str, Call]] = {
+        "get": Call("getFunctionCode", shapes.CodeAnswer, _PATH, errors=(400, 404, 409, 412))
+    }
+
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
+        self.cluster.require(Ability.FUNCTIONS)
+        of = _named(where)
+        return json_answer(await self.work(lambda engine: selectors.code(engine, of)))
+
+
 class _FunctionChangeView(PreviewedView):
     """Base of changes, which the list shows at once."""
 

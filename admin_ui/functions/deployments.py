@@ -63,5 +63,5 @@ def _deployment(engine: Engine, of: OnFunction, given: Json) -> Deployment:
     except (binascii.Error, ValueError) as error:
         raise InvalidField("code", "must be base64") from error
     code = CodeGiven(content, given.get("file_name", ""), given.get("url", ""))
-    config: dict[str, Any] = parse_config(of.component, given["config"] or None)
+    config: dict[str, Any] = parse_config(of.component, given["config"])
     return Deployment(engine, of, config, code, limits())

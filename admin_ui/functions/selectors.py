@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Container, Mapping
+from contextlib import suppress
 from typing import Any
 
 from admin_ui.params import LIMIT_MAX, Params, number, window
@@ -13,7 +14,7 @@ from engine.functions.connectors.connector_settings import masked
 from engine.functions.definitions import functions_pb2 as pb
 from engine.functions.definitions.configs import Kind, config_of
 from engine.functions.definitions.records import component_of
-from engine.functions.ports import OnInstances
+from engine.functions.ports import OnFunction, OnInstances
 from gateway.clusters.cluster import Cluster
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
@@ -28,12 +29,15 @@ from gateway.services.functions.listed_functions import (
     row_of,
     sums_of,
 )
+from gateway.services.functions.stored_code import stored_code
 from gateway.services.source import Ability
 
 Body = dict[str, Any]
 KINDS: tuple[Kind, ...] = ("function", "source", "sink")
 LOG_LINES = 200
 LOG_LINES_MAX = 2000
+CODE_BYTES_MAX = 500_000
+"""Bytes of code that is shown in the editor."""
 EXCEPTIONS = {
     "latestUserExceptions": "user",
     "latestSystemExceptions": "system",
@@ -199,6 +203,17 @@ async def log(engine: Engine, of: OnInstances, params: Params) -> Body:
             for instance in sorted(map(int, texts))
         ],
     }
+
+
+async def code(engine: Engine, of: OnFunction) -> Body:
+    """Return the code that is deployed, as text if it is one module. Raises NotFound for built-in code, Refusals."""
+    stored = await stored_code(engine, of, CODE_BYTES_MAX)
+    text = None
+    if stored.content is not None and stored.file_name.lower().endswith(".py"):
+        # Python files may have another encoding; those are not edited here.
+        with suppress(UnicodeDecodeError):
+            text = stored.content.decode()
+    return {"at": now_ms(), "file_name": stored.file_name, "text": text}
 
 
 def connectors() -> Body:

@@ -102,6 +102,16 @@ class LogAnswer(s.Serializer[object]):
     logs = InstanceLog(many=True, help_text="of instances that run")
 
 
+class CodeAnswer(s.Serializer[object]):
+    at = s.IntegerField()
+    file_name = s.CharField(allow_blank=True, help_text="as it was uploaded; empty: not known")
+    text = s.CharField(
+        allow_null=True,
+        allow_blank=True,
+        help_text="null: no module of Python in one file, or too long to be edited",
+    )
+
+
 class ConnectorEndShape(s.Serializer[object]):
     settings = s.DictField(help_text="JSON Schema of the field configs; writeOnly: a secret")
     promise = s.CharField()

@@ -962,6 +962,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/functions/{component}/{tenant}/{namespace}/{name}/code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The code of a function, source or sink, as it is deployed. */
+        get: operations["getFunctionCode"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/functions/{component}/{tenant}/{namespace}/{name}/delete": {
         parameters: {
             query?: never;
@@ -3743,6 +3760,13 @@ export interface components {
             name: string;
             /** @description address of its brokers in its record here; empty: there is none */
             url: string;
+        };
+        CodeAnswer: {
+            at: number;
+            /** @description as it was uploaded; empty: not known */
+            file_name: string;
+            /** @description null: no module of Python in one file, or too long to be edited */
+            text: string | null;
         };
         CompactedShape: {
             /** @description keys of this page: its rows and removed ones */
@@ -12176,6 +12200,72 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FunctionAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getFunctionCode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                component: "function" | "sink" | "source";
+                name: string;
+                namespace: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CodeAnswer"];
                 };
             };
             400: {

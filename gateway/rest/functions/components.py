@@ -37,10 +37,10 @@ from gateway.services.functions import built_in_connectors, deploying
 from gateway.services.functions.deploying import (
     Deployment,
     namespace_of,
-    package_of,
     require_workers,
 )
 from gateway.services.functions.package_limits import limits
+from gateway.services.functions.stored_code import open_code
 
 INSTANCES_MAX = 1 << 31
 TRIGGER_BYTES_MAX = 2 << 20
@@ -272,20 +272,9 @@ class CodeResource(ComponentResource):
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponseBase:
         function, transform = self.function(), flag(request, "transform-function")
-        via = f"{self.component}s"
-
-        async def open_package(engine: Engine) -> AsyncIterator[bytes]:
-            metadata = await engine.functions.metadata(function)
-            name = package_of(metadata, transform=transform)
-            is_own = (name.kind, name.namespace) == (function.component, function.namespace)
-            client = PackageClient(
-                engine.admin,
-                principal=engine.principal,
-                via=via if is_own else "packages",  # type: ignore[arg-type]
-            )
-            return await client.content(name)
-
-        return package_answer(await self.work(open_package))
+        return package_answer(
+            await self.work(lambda engine: open_code(engine, function, transform=transform))
+        )
 
 
 def package_answer(pieces: AsyncIterator[bytes]) -> StreamingHttpResponse:

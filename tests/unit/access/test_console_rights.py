@@ -149,6 +149,7 @@ CALLS = {
     "GET connectors": "authenticated",
     "GET FUNCTION": OF_COMPONENT,
     "GET FUNCTION/log": OF_COMPONENT,
+    "GET FUNCTION/code": OF_COMPONENT,
     "POST FUNCTION/run": OF_COMPONENT,
     "POST FUNCTION/delete": OF_COMPONENT,
     "POST FUNCTION/deploy": OF_COMPONENT,

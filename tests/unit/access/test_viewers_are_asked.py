@@ -76,7 +76,7 @@ OF_ALL = {
     "admin_ui.transactions.selectors": {"row": "a transaction, of a change by a superuser"},
     "admin_ui.functions.selectors": {
         **dict.fromkeys(
-            ("function", "log", "row", "shown_config", "promised", "end_of"),
+            ("function", "log", "code", "row", "shown_config", "promised", "end_of"),
             "a function of a namespace, whose right is judged",
         ),
         "gathered": "a part of the cluster",
@@ -144,7 +144,8 @@ VIEWS_OF_ALL = {
     ),
     **dict.fromkeys(("PrometheusRulesView", "DashboardView"), "rules, as RulesView"),
     **dict.fromkeys(
-        ("FunctionView", "FunctionLogView"), "a function of a namespace, whose right is judged"
+        ("FunctionView", "FunctionLogView", "FunctionCodeView"),
+        "a function of a namespace, whose right is judged",
     ),
     "ConnectorsView": "what the release has built in",
     "MayView": "the caller's own rights",
