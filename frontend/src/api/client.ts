@@ -5,16 +5,16 @@ import { notIdentified } from "./not-identified";
 import type { paths } from "./schema";
 
 const TIMEOUT_MS = 15_000;
-const FILE_TIMEOUT_MS = 180_000;
+const LONG_TIMEOUT_MS = 180_000;
 const FILE = "application/zip";
 
 /** Calls typed by the gateway's OpenAPI document: path, parameters, body and answer. They fail with an ApiError. */
 export const api = createClient<paths>({ baseUrl: location.origin, fetch: (request) => call(request) });
 
-/** Calls whose answer is a file that the gateway makes meanwhile. */
-export const files = createClient<paths>({
+/** Calls that the gateway works at for longer: it makes a file, or runs what it is given. */
+export const longCalls = createClient<paths>({
   baseUrl: location.origin,
-  fetch: (request) => call(request, FILE_TIMEOUT_MS),
+  fetch: (request) => call(request, LONG_TIMEOUT_MS),
 });
 
 /** The answer of a call. */

@@ -10,7 +10,7 @@ import {
   type FunctionPlace,
   previewDelete,
 } from "./model/function-queries";
-import { fullName } from "./model/function-words";
+import { fullName, nounOf } from "./model/function-words";
 
 /** Deletes the function, source or sink of its preview. */
 export function DeleteDialog({
@@ -22,15 +22,16 @@ export function DeleteDialog({
   onChanged: () => void;
   onClose: (isDone: boolean) => void;
 }) {
+  const noun = nounOf(place.component);
   return (
     <ChangeDialog<FunctionPlace, DeletePreview, DeleteReceipt>
-      title={`Delete a ${place.component}`}
+      title={`Delete a ${noun}`}
       target={
         <>
-          <span>{place.component}</span> <b>{fullName(place)}</b>
+          <span>{noun}</span> <b>{fullName(place)}</b>
         </>
       }
-      what={place.component}
+      what={noun}
       id={["function deletion", place]}
       wanted={place}
       ask={previewDelete}
@@ -38,14 +39,14 @@ export function DeleteDialog({
       preview={(_, preview) => <Preview of={preview} />}
       receipt={(_, { at }) => (
         <p>
-          <CheckIcon /> {dateTime(at)}: {fullName(place)} was deleted.
+          <CheckIcon /> {`${dateTime(at)}: ${fullName(place)} was deleted.`}
         </p>
       )}
       label={() => "Delete"}
       red
       losesData={({ deletes_subscription }) => deletes_subscription}
       commands={() => FUNCTION_COMMANDS.deleteFunction(place)}
-      nothing={`The ${place.component} was not deleted`}
+      nothing={`The ${noun} was not deleted`}
       onChanged={onChanged}
       onClose={onClose}
     />
@@ -56,20 +57,15 @@ function Preview({ of }: { of: DeletePreview }) {
   const { inputs, output } = of.function;
   return (
     <>
-      <p>{plural(of.instances, "instance")} end. Its uploaded code and its state are deleted.</p>
+      <p>{`It ends, with ${plural(of.instances, "instance")}. Its uploaded code and its state are deleted.`}</p>
       <ul className={styles.remarks}>
         {of.subscription &&
           (of.deletes_subscription ? (
-            <li>
-              The subscription <b>{of.subscription}</b> of {plural(inputs.length, "topic")} is deleted, with
-              its backlog.
-            </li>
+            <li>{`The subscription ${of.subscription} of ${plural(inputs.length, "topic")} is deleted, with its backlog.`}</li>
           ) : (
-            <li>
-              The subscription <b>{of.subscription}</b> remains, and keeps the backlog.
-            </li>
+            <li>{`The subscription ${of.subscription} remains, and keeps the backlog.`}</li>
           ))}
-        {output && <li>The topic it writes to, {output}, remains with its messages.</li>}
+        {output && <li>{`The topic it writes to, ${output}, remains with its messages.`}</li>}
       </ul>
     </>
   );

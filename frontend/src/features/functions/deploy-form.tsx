@@ -34,6 +34,7 @@ export function DeployForm({
   first,
   place,
   config = {},
+  deployed = null,
   onDone,
 }: {
   cluster: string;
@@ -42,6 +43,8 @@ export function DeployForm({
   first?: { component: Component; connector: string };
   place?: FunctionPlace;
   config?: Record<string, unknown>;
+  /** The deployed code; null for none that the editor can show. */
+  deployed?: string | null;
   onDone: (place: FunctionPlace) => void;
 }) {
   const isNew = place === undefined;
@@ -50,8 +53,9 @@ export function DeployForm({
   const [connector, setConnector] = useState(first?.connector ?? connectorOf(config));
   const [given, setGiven] = useState<FormValues>({});
   const [settings, setSettings] = useState<FormValues>({});
-  const [code, setCode] = useState<Code>({ text: FIRST_CODE, file: null });
-  const [isCodeNew, setCodeNew] = useState(isNew);
+  const [code, setCode] = useState<Code>({ text: deployed ?? FIRST_CODE, file: null });
+  const [isCodeShown, setCodeShown] = useState(isNew || deployed !== null);
+  const isCodeNew = isCodeShown && (code.file !== null || code.text !== deployed);
   const [tried, setTried] = useState(false);
   const [asked, setAsked] = useState<{ place: FunctionPlace; deployment: Deployment }>();
   const end = endOf(connectors, component, connector);
@@ -100,9 +104,7 @@ export function DeployForm({
     const given = filled();
     if (given) setAsked(given);
   };
-  const choices = connectors
-    .filter(({ name }) => endOf(connectors, component, name) !== null)
-    .map(({ name, description }) => ({ value: name, label: `${name}: ${description}` }));
+  const choices = connectors.filter(({ name }) => endOf(connectors, component, name) !== null);
   return (
     <form ref={form} onSubmit={submit} noValidate style={grid}>
       <Panel title={isNew ? "What it is" : "Config"}>
@@ -123,12 +125,16 @@ export function DeployForm({
             <NativeSelect
               label="Connector"
               value={connector}
-              data={[...choices, { value: OWN_CODE, label: "Own code" }]}
               onChange={(event) => {
                 setConnector(event.currentTarget.value);
                 setSettings({});
               }}
-            />
+            >
+              {choices.map(({ name, description }) => (
+                <option key={name} value={name} lang="en">{`${name}: ${description}`}</option>
+              ))}
+              <option value={OWN_CODE}>Own code</option>
+            </NativeSelect>
           )}
           <SchemaForm
             fields={fields}
@@ -139,10 +145,13 @@ export function DeployForm({
         </div>
       </Panel>
       {end && (
-        <Panel title={`Settings of ${connector}`} note={end.promise}>
+        <Panel title={`Settings of ${connector}`} note={<span lang="en">{end.promise}</span>}>
           <div style={grid}>
-            <p style={{ margin: 0 }}>{end.condition}</p>
+            <p style={{ margin: 0 }} lang="en">
+              {end.condition}
+            </p>
             <SchemaForm
+              lang="en"
               fields={ofEnd}
               values={settingValues}
               problems={tried ? settingProblems : {}}
@@ -154,14 +163,14 @@ export function DeployForm({
       {isOwnCode && (
         <Panel title="Code">
           <div style={grid}>
-            {!isNew && (
+            {!isNew && deployed === null && (
               <Checkbox
                 label="Replace the code"
-                checked={isCodeNew}
-                onChange={(event) => setCodeNew(event.currentTarget.checked)}
+                checked={isCodeShown}
+                onChange={(event) => setCodeShown(event.currentTarget.checked)}
               />
             )}
-            {isCodeNew && <CodeField value={code} onChange={setCode} />}
+            {isCodeShown && <CodeField value={code} onChange={setCode} />}
           </div>
         </Panel>
       )}
@@ -180,6 +189,7 @@ export function DeployForm({
         <DeployDialog
           place={asked.place}
           deployment={asked.deployment}
+          code={deployed !== null && code.file === null ? { before: deployed, after: code.text } : null}
           onClose={(isDone) => (isDone ? onDone(asked.place) : setAsked(undefined))}
         />
       )}

@@ -10,7 +10,7 @@ import { Badge } from "../../ui/badge";
 import { Code } from "../../ui/code/code";
 import styles from "../../ui/dialog.module.css";
 import { Fact } from "../../ui/fact";
-import { Page, PageHead, Panel } from "../../ui/panel";
+import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { DeleteDialog } from "./delete-dialog";
@@ -18,8 +18,17 @@ import { TopicName } from "./functions-page";
 import { Exceptions, Instances, Latency } from "./instances";
 import { Logs } from "./logs";
 import { type FunctionAnswer, type FunctionPlace, functionQuery, type Run } from "./model/function-queries";
-import { componentOf, fullName, millis, runningText, toneOf } from "./model/function-words";
+import {
+  componentOf,
+  fullName,
+  millis,
+  nounOf,
+  runningText,
+  stateText,
+  toneOf,
+} from "./model/function-words";
 import { RunDialog } from "./run-dialog";
+import { Trial } from "./trial";
 
 const route = getRouteApi("/c/$cluster/functions/$component/$tenant/$namespace/$name");
 
@@ -45,55 +54,60 @@ function Shown({ place }: { place: FunctionPlace }) {
   const [run, setRun] = useState<Run>();
   const [isDeleting, setDeleting] = useState(false);
   const shown = answer.data;
+  const noun = nounOf(place.component);
   const isStopped = shown?.function.state === "stopped";
   return (
     <Page>
       <PageHead
+        crumbs={
+          <Crumb>
+            <Link to="/c/$cluster/functions" params={{ cluster }}>
+              Functions
+            </Link>
+          </Crumb>
+        }
         title={place.name}
         badges={
           shown && (
             <Badge tone={toneOf(shown.function)} dot>
-              {shown.function.state}
+              {stateText(shown.function.state)}
             </Badge>
           )
         }
         freshness={shown && <Freshness at={shown.at} />}
-        actions={
-          <Link to="/c/$cluster/functions" params={{ cluster }}>
-            All functions
-          </Link>
-        }
       />
       {failureOf(answer) && (
         <ErrorNotice
           error={answer.error}
-          title={
-            shown
-              ? `The ${place.component} could not be read again`
-              : `The ${place.component} could not be read`
-          }
+          title={shown ? `The ${noun} could not be read again` : `The ${noun} could not be read`}
           onRetry={() => answer.refetch()}
         />
       )}
       {shown === undefined ? (
-        answer.isPending && <Loading label={`Loading the ${place.component}`} rows={6} />
+        answer.isPending && <Loading label={`Loading the ${noun}`} rows={6} />
       ) : (
         <>
           <Panel
             title={fullName(shown.function)}
-            note={place.component}
+            note={noun}
             actions={
               <>
-                <ActionButton why={whyNot("runFunction")} onClick={() => setRun({ verb: "restart" })}>
+                <ActionButton
+                  variant="default"
+                  why={whyNot("runFunction")}
+                  onClick={() => setRun({ verb: "restart" })}
+                >
                   Restart …
                 </ActionButton>
                 <ActionButton
+                  variant="default"
                   why={whyNot("runFunction")}
                   onClick={() => setRun({ verb: isStopped ? "start" : "stop" })}
                 >
                   {isStopped ? "Start …" : "Stop …"}
                 </ActionButton>
                 <ActionButton
+                  variant="default"
                   why={whyNot("deployFunction")}
                   onClick={() =>
                     void navigate({
@@ -104,7 +118,11 @@ function Shown({ place }: { place: FunctionPlace }) {
                 >
                   Update …
                 </ActionButton>
-                <ActionButton why={whyNot("deleteFunction")} onClick={() => setDeleting(true)}>
+                <ActionButton
+                  variant="default"
+                  why={whyNot("deleteFunction")}
+                  onClick={() => setDeleting(true)}
+                >
                   Delete …
                 </ActionButton>
               </>
@@ -112,6 +130,11 @@ function Shown({ place }: { place: FunctionPlace }) {
           >
             <Facts of={shown} />
           </Panel>
+          {place.component === "function" && (
+            <Trial ask={() => ({ place, deployment: { config: {} } })} why={whyNot("tryFunction")}>
+              Its code and its config as they are deployed.
+            </Trial>
+          )}
           <Instances rows={shown.instances} why={whyNot("runFunction")} onRun={setRun} />
           <Exceptions rows={shown.instances} />
           <Latency rows={shown.instances} />
@@ -142,33 +165,36 @@ function Shown({ place }: { place: FunctionPlace }) {
   );
 }
 
+/** Links of neighbouring lines are apart enough for a finger. */
+const TARGET = { lineHeight: "24px" } as const;
+
 function Facts({ of }: { of: FunctionAnswer }) {
   const row = of.function;
   const perSecond = (value: number | null) => (value === null ? "—" : `${rate(value)}/s`);
   return (
     <dl className={styles.facts}>
       <Fact label="Instances">
-        {runningText(row)} run
-        {row.stopped > 0 && <small>{row.stopped} stopped</small>}
+        {`${runningText(row)} run`}
+        {row.stopped > 0 && <small>{`${count(row.stopped)} stopped`}</small>}
       </Fact>
       <Fact label="In">{perSecond(row.received_rate)}</Fact>
       <Fact label="Done">{perSecond(row.processed_rate)}</Fact>
       <Fact label="Exceptions">
         {known(row.failures_total, count)}
-        <small>{known(row.failures, count)} in the last minute</small>
+        <small>{`${known(row.failures, count)} in the last minute`}</small>
       </Fact>
       <Fact label="Mean latency">{millis(row.latency_ms)}</Fact>
       <Fact label={row.connector ? "Connector" : "Class"}>{row.connector || row.class_name || "—"}</Fact>
       {of.guarantee && (
         <Fact label="Guarantee">
-          {of.guarantee.promise}
-          <small>{of.guarantee.condition}</small>
+          <span lang="en">{of.guarantee.promise}</span>
+          <small lang="en">{of.guarantee.condition}</small>
         </Fact>
       )}
       {row.inputs.length > 0 && (
         <Fact label="Reads">
           {row.inputs.map((name) => (
-            <div key={name}>
+            <div key={name} style={TARGET}>
               <TopicName of={name} />
             </div>
           ))}
@@ -176,14 +202,17 @@ function Facts({ of }: { of: FunctionAnswer }) {
       )}
       {row.output && (
         <Fact label="Writes">
-          <TopicName of={row.output} />
+          <div style={TARGET}>
+            <TopicName of={row.output} />
+          </div>
         </Fact>
       )}
       <Fact label="Code">
         <span className="mono">{of.package || "—"}</span>
         <small>
-          version {row.version}
-          {row.created_at > 0 && `, since ${dateTime(row.created_at)}`}
+          {row.created_at > 0
+            ? `version ${row.version}, since ${dateTime(row.created_at)}`
+            : `version ${row.version}`}
         </small>
       </Fact>
     </dl>

@@ -1,5 +1,5 @@
 import { Button, NativeSelect } from "@mantine/core";
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { createLink, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
 import { count, known, plural, rate } from "../../lib/format";
 import { parseTopicName } from "../../lib/url-state";
@@ -27,10 +27,12 @@ import {
   componentOf,
   fullName,
   millis,
+  nounOf,
   runningText,
   type Sort,
   type SortOrder,
   sortOrderOf,
+  stateText,
   toneOf,
 } from "./model/function-words";
 import { functionPath } from "./model/places";
@@ -39,6 +41,7 @@ import { TopologyPanel } from "./topology";
 const route = getRouteApi("/c/$cluster/functions");
 const HEIGHT_PX = 560;
 const ARROW_PX = 18; // beside the header of the sorted column
+const ButtonLink = createLink(Button<"a">);
 
 export function FunctionsPage() {
   useTitle("Functions");
@@ -68,9 +71,9 @@ export function FunctionsPage() {
         freshness={answer && <Freshness at={answer.at} />}
         actions={
           answer?.enabled && (
-            <Link to="/c/$cluster/functions/new" params={{ cluster }}>
+            <ButtonLink component="a" to="/c/$cluster/functions/new" params={{ cluster }}>
               Deploy …
-            </Link>
+            </ButtonLink>
           )
         }
       />
@@ -185,13 +188,13 @@ function useColumns(
         always: true,
         cell: (row) => (
           <Badge tone={toneOf(row)} dot>
-            {row.state}
+            {stateText(row.state)}
           </Badge>
         ),
       },
       {
         ...sortable("component", "Kind", false, 90),
-        cell: (row) => (row.connector ? `${row.component}, ${row.connector}` : row.component),
+        cell: (row) => (row.connector ? `${nounOf(row.component)}, ${row.connector}` : nounOf(row.component)),
       },
       {
         ...sortable("instances", "Instances", true, 92),
@@ -200,7 +203,7 @@ function useColumns(
       { ...sortable("received_rate", "In", true, 72), cell: (row) => perSecond(row.received_rate) },
       { ...sortable("processed_rate", "Done", true, 72), cell: (row) => perSecond(row.processed_rate) },
       {
-        ...sortable("failures", "Exceptions/min", true, 118),
+        ...sortable("failures", "Exceptions / min", true, 118),
         cell: (row) => known(row.failures, count),
       },
       { ...sortable("latency_ms", "Latency", true, 84), cell: (row) => millis(row.latency_ms) },
@@ -217,7 +220,12 @@ function Topics({ of: { inputs, output } }: { of: FunctionRow }) {
   return (
     <span title={[...inputs, ...(output ? [`→ ${output}`] : [])].join("\n")}>
       {first && <TopicName of={first} tabIndex={-1} />}
-      {more.length > 0 && <small> and {count(more.length)} more</small>}
+      {more.length > 0 && (
+        <>
+          {" "}
+          <small>{`and ${count(more.length)} more`}</small>
+        </>
+      )}
       {output && (
         <>
           {" "}

@@ -8,7 +8,7 @@ import { Panel } from "../../ui/panel";
 import { Since } from "../../ui/since";
 import { Empty } from "../../ui/states";
 import type { InstanceRow, Run } from "./model/function-queries";
-import { histogramOf, millis, stateOf, summedBuckets } from "./model/function-words";
+import { histogramOf, millis, originText, stateOf, summedBuckets } from "./model/function-words";
 
 export function Instances({
   rows,
@@ -56,7 +56,9 @@ export function Instances({
                 size="xs"
                 variant="default"
                 onClick={() => onRun({ verb: row.stopped ? "start" : "restart", instance: row.instance })}
-                aria-label={`${row.stopped ? "Start" : "Restart"} instance ${row.instance}`}
+                aria-label={
+                  row.stopped ? `Start instance ${row.instance}` : `Restart instance ${row.instance}`
+                }
               >
                 {row.stopped ? "Start …" : "Restart …"}
               </ActionButton>
@@ -76,7 +78,9 @@ function State({ of }: { of: InstanceRow }) {
         {word}
       </Badge>{" "}
       {of.error && (
-        <small style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>{lastLine(of.error)}</small>
+        <small lang="en" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
+          {lastLine(of.error)}
+        </small>
       )}
     </>
   );
@@ -99,14 +103,15 @@ export function Exceptions({ rows }: { rows: readonly InstanceRow[] }) {
       )}
       {dead.map(({ instance, error }) => (
         <details key={`dead ${instance}`} open>
-          <summary>Instance {instance} does not run</summary>
+          <summary>{`Instance ${instance} does not run`}</summary>
           <Code label={`Why instance ${instance} does not run`}>{error}</Code>
         </details>
       ))}
       {all.map(({ instance, at, kind, text }, index) => (
         <details key={`${instance} ${at} ${text.length} ${kind}`} open={index === 0}>
           <summary style={{ overflowWrap: "anywhere" }}>
-            {dateTime(at)}, instance {instance}, {kind}: {lastLine(text)}
+            {`${dateTime(at)}, instance ${instance}, ${originText(kind)}`}:{" "}
+            <span lang="en">{lastLine(text)}</span>
           </summary>
           <Code label={`Traceback of instance ${instance}, ${dateTime(at)}`}>{text}</Code>
         </details>

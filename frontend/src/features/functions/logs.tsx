@@ -57,7 +57,7 @@ function Shown({ place, lines }: { place: FunctionPlace; lines: number }) {
     <>
       {found.data.logs.map(({ instance, text }) => (
         <div key={instance}>
-          <h3>Instance {instance}</h3>
+          <h3>{`Instance ${instance}`}</h3>
           <Code label={`Log of instance ${instance}`}>{text || "empty"}</Code>
         </div>
       ))}

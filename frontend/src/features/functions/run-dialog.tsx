@@ -11,22 +11,44 @@ import {
   type RunPreview,
   type RunReceipt,
 } from "./model/function-queries";
-import { fullName } from "./model/function-words";
+import { fullName, nounOf } from "./model/function-words";
 
-const WORDS = {
-  start: { title: "Start", done: "started", effect: "They read on where they were stopped." },
+interface Words {
+  label: string;
+  effect: string;
+  title: (noun: string) => string;
+  preview: (instances: string) => string;
+  receipt: (name: string) => string;
+  nothing: (noun: string) => string;
+}
+
+const WORDS: Record<Run["verb"], Words> = {
+  start: {
+    label: "Start",
+    effect: "They read on where they were stopped.",
+    title: (noun) => `Start a ${noun}`,
+    preview: (instances) => `To be started: ${instances}.`,
+    receipt: (name) => `${name} is started.`,
+    nothing: (noun) => `The ${noun} was not started`,
+  },
   stop: {
-    title: "Stop",
-    done: "stopped",
+    label: "Stop",
     effect:
       "They stay so until they are started, also when workers restart. Their subscriptions keep the backlog.",
+    title: (noun) => `Stop a ${noun}`,
+    preview: (instances) => `To be stopped: ${instances}.`,
+    receipt: (name) => `${name} is stopped.`,
+    nothing: (noun) => `The ${noun} was not stopped`,
   },
   restart: {
-    title: "Restart",
-    done: "restarted",
+    label: "Restart",
     effect: "What was not acknowledged is delivered again. Stopped instances stay stopped.",
+    title: (noun) => `Restart a ${noun}`,
+    preview: (instances) => `To be restarted: ${instances}.`,
+    receipt: (name) => `${name} is restarted.`,
+    nothing: (noun) => `The ${noun} was not restarted`,
   },
-} as const;
+};
 
 /** Starts, stops or restarts the instances of its preview. */
 export function RunDialog({
@@ -41,25 +63,24 @@ export function RunDialog({
   onClose: () => void;
 }) {
   const words = WORDS[run.verb];
+  const noun = nounOf(place.component);
   return (
     <ChangeDialog<Run, RunPreview, RunReceipt>
-      title={`${words.title} a ${place.component}`}
+      title={words.title(noun)}
       target={
         <>
-          <span>{place.component}</span> <b>{fullName(place)}</b>
+          <span>{noun}</span> <b>{fullName(place)}</b>
           {run.instance !== undefined && run.instance !== null && ` instance ${run.instance}`}
         </>
       }
-      what={place.component}
+      what={noun}
       id={["function run", place]}
       wanted={run}
       ask={(wanted) => previewRun(place, wanted)}
       apply={(token) => applyRun(place, token)}
       preview={(_, { instances }) => (
         <>
-          <p>
-            {plural(instances, "instance")} {instances === 1 ? "is" : "are"} {words.done}.
-          </p>
+          <p>{words.preview(plural(instances, "instance"))}</p>
           <ul className={styles.remarks}>
             <li>{words.effect}</li>
           </ul>
@@ -67,12 +88,12 @@ export function RunDialog({
       )}
       receipt={(_, { at }) => (
         <p>
-          <CheckIcon /> {dateTime(at)}: {fullName(place)} is {words.done}.
+          <CheckIcon /> {dateTime(at)}: {words.receipt(fullName(place))}
         </p>
       )}
-      label={() => words.title}
+      label={() => words.label}
       commands={(wanted) => FUNCTION_COMMANDS.runFunction(place, wanted)}
-      nothing={`The ${place.component} was not ${words.done}`}
+      nothing={words.nothing(noun)}
       onChanged={onChanged}
       onClose={onClose}
     />

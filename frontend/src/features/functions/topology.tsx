@@ -5,7 +5,7 @@ import { TopicLink, topicPagePath } from "../../shared/topic-link";
 import { Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
 import type { FunctionRow } from "./model/function-queries";
-import { toneOf } from "./model/function-words";
+import { nounOf, stateText, toneOf } from "./model/function-words";
 import { functionPath } from "./model/places";
 import {
   curveOf,
@@ -106,7 +106,7 @@ export function TopologyPanel({ cluster, rows }: { cluster: string; rows: readon
 function DrawnNode({ of, cluster }: { of: TopologyNode; cluster: string }) {
   const href = pathOf(of, cluster);
   const shape = (
-    <g transform={`translate(${of.x} ${of.y})`}>
+    <g transform={`translate(${of.x} ${of.y})`} aria-hidden={href !== null || undefined}>
       <title>{nameOf(of)}</title>
       <rect
         width={NODE_WIDTH}
@@ -122,7 +122,7 @@ function DrawnNode({ of, cluster }: { of: TopologyNode; cluster: string }) {
       </text>
       {of.row && (
         <text x={NODE_WIDTH / 2} y="35" textAnchor="middle" fill="var(--dim)" fontSize="12">
-          {of.row.component}, {of.row.state}
+          {`${nounOf(of.row.component)}, ${stateText(of.row.state)}`}
         </text>
       )}
     </g>
@@ -137,7 +137,11 @@ function DrawnNode({ of, cluster }: { of: TopologyNode; cluster: string }) {
 }
 
 const nameOf = ({ row, kind, label }: TopologyNode) =>
-  row ? `${row.component} ${label}, ${row.state}` : kind === "topic" ? `topic ${label}` : label;
+  row
+    ? `${nounOf(row.component)} ${label}, ${stateText(row.state)}`
+    : kind === "topic"
+      ? `topic ${label}`
+      : label;
 
 function pathOf({ id, kind, row }: TopologyNode, cluster: string): string | null {
   if (row) return functionPath({ cluster, ...row });
@@ -151,10 +155,11 @@ function NodeName({ of, cluster }: { of: TopologyNode | undefined; cluster: stri
     const { component, tenant, namespace, name } = of.row;
     return (
       <>
-        <small>{component}</small>{" "}
+        <small>{nounOf(component)}</small>{" "}
         <Link
           to="/c/$cluster/functions/$component/$tenant/$namespace/$name"
           params={{ cluster, component, tenant, namespace, name }}
+          className="topic-link"
         >
           {name}
         </Link>

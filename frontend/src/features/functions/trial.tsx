@@ -1,4 +1,5 @@
 import { useMutation } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import { dateTime, plural } from "../../lib/format";
 import { ActionButton } from "../../ui/action-button";
 import { Code } from "../../ui/code/code";
@@ -15,13 +16,16 @@ import { trialText, valueText } from "./model/trial-text";
 const MESSAGES = 10;
 const wrap = { overflowWrap: "anywhere" } as const;
 
-/** A function of the form on the last messages of its inputs, without deploying it. `ask` null: the form is not right. */
+/** A function on the last messages of its inputs, without deploying it. `ask` null: the form around it is not right. */
 export function Trial({
   ask,
   why,
+  children,
 }: {
   ask: () => { place: FunctionPlace; deployment: Deployment } | null;
   why: string | null;
+  /** About the code that is tried, unless it is that of the form. */
+  children?: ReactNode;
 }) {
   const trial = useMutation({
     mutationFn: ({ place, deployment }: { place: FunctionPlace; deployment: Deployment }) =>
@@ -34,9 +38,10 @@ export function Trial({
   return (
     <Panel title="Try it" note="nothing is published, stored or acknowledged">
       <div style={{ display: "grid", gap: 12 }}>
+        {children && <p style={{ margin: 0 }}>{children}</p>}
         <div>
           <ActionButton variant="default" why={why} onClick={start} loading={trial.isPending}>
-            Try on the last {MESSAGES} messages
+            {`Try on the last ${MESSAGES} messages`}
           </ActionButton>
         </div>
         {trial.error && <ErrorNotice title="The function was not tried" error={trial.error} />}
@@ -44,7 +49,9 @@ export function Trial({
           <section aria-label="Trial" aria-live="polite" style={{ display: "grid", gap: 8 }}>
             {trial.data.ended && (
               <Notice tone="warning">
-                <p>The trial ended early: {trial.data.ended}.</p>
+                <p>
+                  The trial ended early: <span lang="en">{trial.data.ended}</span>.
+                </p>
               </Notice>
             )}
             {trial.data.messages.length === 0 && <Empty title="The inputs have no messages" />}

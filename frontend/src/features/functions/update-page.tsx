@@ -5,8 +5,8 @@ import { Crumb, Page, PageHead } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { DeployForm } from "./deploy-form";
-import { connectorsQuery, type FunctionPlace, functionQuery } from "./model/function-queries";
-import { componentOf } from "./model/function-words";
+import { codeQuery, connectorsQuery, type FunctionPlace, functionQuery } from "./model/function-queries";
+import { componentOf, nounOf } from "./model/function-words";
 
 const ONE = "/c/$cluster/functions/$component/$tenant/$namespace/$name";
 const route = getRouteApi("/c/$cluster/functions/$component/$tenant/$namespace/$name/update");
@@ -48,16 +48,19 @@ function Form({ place }: { place: FunctionPlace }) {
   const connectors = useQuery(connectorsQuery(place.cluster));
   // Read once: what is being filled in must not change below it.
   const deployed = useQuery({ ...functionQuery(place), refetchInterval: false });
+  const isOwnCode = deployed.data !== undefined && deployed.data.function.connector === "";
+  // Code that cannot be read can be replaced nevertheless.
+  const code = useQuery({ ...codeQuery(place), enabled: isOwnCode });
   const error = failureOf(deployed) ?? failureOf(connectors);
   if (error)
     return (
       <ErrorNotice
         error={error}
-        title={`The ${place.component} could not be read`}
+        title={`The ${nounOf(place.component)} could not be read`}
         onRetry={() => void Promise.all([deployed.refetch(), connectors.refetch()])}
       />
     );
-  if (deployed.data === undefined || connectors.data === undefined)
+  if (deployed.data === undefined || connectors.data === undefined || (isOwnCode && code.isPending))
     return <Loading label="Loading the form" rows={6} />;
   return (
     <DeployForm
@@ -65,6 +68,7 @@ function Form({ place }: { place: FunctionPlace }) {
       connectors={connectors.data}
       place={place}
       config={deployed.data.config}
+      deployed={code.data?.text ?? null}
       onDone={(params) => void navigate({ to: ONE, params })}
     />
   );

@@ -1,7 +1,7 @@
 import { Checkbox } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { answerOf, files } from "../../../api/client";
+import { answerOf, longCalls } from "../../../api/client";
 import { ActionButton } from "../../../ui/action-button";
 import { Copy } from "../../../ui/copy";
 import { DOCUMENTATION } from "../../../ui/documentation-link";
@@ -59,7 +59,7 @@ export function SupportPanel({ why }: { why: string | null }) {
 
 function collect(hashNames: boolean): Promise<Blob> {
   return answerOf(
-    files.POST("/api/v1/support-bundle", { body: { hash_names: hashNames }, parseAs: "blob" }),
+    longCalls.POST("/api/v1/support-bundle", { body: { hash_names: hashNames }, parseAs: "blob" }),
   ) as Promise<Blob>;
 }
 

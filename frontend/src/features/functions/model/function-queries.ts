@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { answerOf, api, given } from "../../../api/client";
+import { answerOf, api, given, longCalls } from "../../../api/client";
 import type { components } from "../../../api/schema";
 import type { Params } from "../../../api/socket";
 import type { JsonSchema } from "../../../api/types";
@@ -94,6 +94,16 @@ export function logQuery(path: FunctionPlace, lines: number) {
   });
 }
 
+/** The deployed code, read once: what is being edited must not change below it. */
+export function codeQuery(path: FunctionPlace) {
+  return queryOptions({
+    queryKey: ["function code", path],
+    queryFn: ({ signal }) => answerOf(api.GET(`${ONE}/code`, { params: { path }, signal })),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  });
+}
+
 export function connectorsQuery(cluster: string) {
   return queryOptions({
     queryKey: ["connectors", cluster],
@@ -147,5 +157,5 @@ export function tryFunction(
   messages: number,
 ): Promise<FunctionTrial> {
   const body = { ...deployment, messages };
-  return answerOf(api.POST(`${ONE}/try`, { params: { path }, body })) as Promise<FunctionTrial>;
+  return answerOf(longCalls.POST(`${ONE}/try`, { params: { path }, body })) as Promise<FunctionTrial>;
 }

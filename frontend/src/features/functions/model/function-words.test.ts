@@ -1,6 +1,15 @@
 import { expect, test } from "vitest";
 import type { InstanceRow } from "./function-queries";
-import { componentOf, histogramOf, millis, stateOf, summedBuckets, toneOf } from "./function-words";
+import {
+  componentOf,
+  histogramOf,
+  millis,
+  originText,
+  stateOf,
+  stateText,
+  summedBuckets,
+  toneOf,
+} from "./function-words";
 
 const row: InstanceRow = {
   instance: 0,
@@ -58,4 +67,13 @@ test("a histogram has each invocation once, over all instances", () => {
 
 test("a latency that is not known is not zero", () => {
   expect([null, 0, 2.25, 1234].map(millis)).toEqual(["—", "0.0 ms", "2.3 ms", "1,234 ms"]);
+});
+
+test("states and origins that are not known are shown as they are", () => {
+  expect(["partly running", "not known", "asleep"].map(stateText)).toEqual([
+    "partly running",
+    "not known",
+    "asleep",
+  ]);
+  expect(["user", "weather"].map(originText)).toEqual(["user", "weather"]);
 });

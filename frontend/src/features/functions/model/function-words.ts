@@ -8,6 +8,42 @@ export const COMPONENTS: readonly { value: Component; label: string }[] = [
   { value: "sink", label: "Sinks" },
 ];
 
+const NOUNS: Record<Component, { text: string }> = {
+  function: { text: "function" },
+  source: { text: "source" },
+  sink: { text: "sink" },
+};
+
+export function nounOf(component: Component): string {
+  return NOUNS[component].text;
+}
+
+const STATES: Record<string, { text: string }> = {
+  running: { text: "running" },
+  "partly running": { text: "partly running" },
+  starting: { text: "starting" },
+  stopped: { text: "stopped" },
+  failed: { text: "failed" },
+  "not known": { text: "not known" },
+};
+
+/** The state in words; one that this console does not know as it is. */
+export function stateText(state: string): string {
+  return STATES[state]?.text ?? state;
+}
+
+const ORIGINS: Record<string, { text: string }> = {
+  user: { text: "user" },
+  system: { text: "system" },
+  source: { text: "source" },
+  sink: { text: "sink" },
+};
+
+/** Where an exception comes from in words; one that this console does not know as it is. */
+export function originText(kind: string): string {
+  return ORIGINS[kind]?.text ?? kind;
+}
+
 /** The component of the address; undefined for what is none. */
 export function componentOf(text: string | undefined): Component | undefined {
   return COMPONENTS.find(({ value }) => value === text)?.value;
@@ -53,9 +89,9 @@ export function runningText({
 }
 
 export function stateOf({ running, stopped, error }: InstanceRow): { word: string; tone: Tone } {
-  if (running) return { word: "running", tone: "ok" };
-  if (stopped) return { word: "stopped", tone: "neutral" };
-  return error ? { word: "failed", tone: "bad" } : { word: "starting", tone: "warn" };
+  if (running) return { word: stateText("running"), tone: "ok" };
+  if (stopped) return { word: stateText("stopped"), tone: "neutral" };
+  return error ? { word: stateText("failed"), tone: "bad" } : { word: stateText("starting"), tone: "warn" };
 }
 
 export function millis(value: number | null): string {

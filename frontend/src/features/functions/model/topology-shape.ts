@@ -29,6 +29,7 @@ export const ROWS_DRAWN_MAX = 40;
 const ACROSS = NODE_WIDTH + 70;
 const DOWN = NODE_HEIGHT + 16;
 const MARGIN = 8;
+const ELSEWHERE = { text: "elsewhere" };
 
 /** The graph of these rows, laid out. A cycle ends where it would begin again. */
 export function topologyOf(rows: readonly FunctionRow[]): Topology {
@@ -44,7 +45,7 @@ export function topologyOf(rows: readonly FunctionRow[]): Topology {
       edges.push({ from: put({ id: topic, kind: "topic", label: topicLabel(topic) }), to: id });
     if (row.output)
       edges.push({ from: id, to: put({ id: row.output, kind: "topic", label: topicLabel(row.output) }) });
-    const outside = row.connector || "elsewhere";
+    const outside = row.connector || ELSEWHERE.text;
     if (row.component === "source")
       edges.push({ from: put({ id: `from ${id}`, kind: "outside", label: outside }), to: id });
     if (row.component === "sink")
