@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.axe import violations
+from tests.e2e.german import choose_german, english
 from tests.support.analyses.topics_with_answers import dead_letters, hot_keys, publish
 from tests.support.instance import Instance
 
@@ -87,6 +88,20 @@ def test_a_run_is_launched_read_downloaded_pinned_shared_repeated_and_compared(
     expect(page.get_by_role("row", name=re.compile("^Messages 1,000 1,000 0.0 %"))).to_be_visible()
     page.evaluate(axe_source)
     assert violations(page, "comparison", "main") == []
+
+
+@pytest.mark.timeout(300)
+def test_the_pages_of_analyses_are_german_once_it_is_chosen(page: Page, instance: Instance) -> None:
+    launched_from_the_topic(page, KEYS, "Hot keys")
+    page.get_by_role("button", name="Start").click()
+    run = succeeded(page)
+    choose_german(page)
+    rows = instance.rest("GET", "/api/v1/runs?offset=0&limit=50")[1]["rows"]
+    others = [row["id"] for row in rows if row["analysis"] == "hot-keys" and row["id"] != run]
+    compared = [f"/analyses/runs/{run}/compare/{other}" for other in others[:1]]
+    for path in ("/analyses", "/analyses/hot-keys/new", f"/analyses/runs/{run}", *compared):
+        page.goto(path)
+        assert english(page) == [], path
 
 
 @pytest.mark.timeout(600)

@@ -11,7 +11,7 @@ TOPIC = "/c/standalone/t/public/default/german"
 
 MORE = (
     *("tenants", "tenants/public", "brokers", "bundles", "bookies", "clients", "transactions"),
-    *("changes", "definitions", "dead-letters", "copies", "geo"),
+    *("changes", "definitions", "dead-letters", "copies", "geo", "functions", "functions/new"),
     *("roles", "roles/somebody"),
 )
 """Pages of a cluster, but those of policies and settings, whose names of the gateway are in labels of buttons, too."""
