@@ -106,33 +106,38 @@ export function TopologyPanel({ cluster, rows }: { cluster: string; rows: readon
 function DrawnNode({ of, cluster }: { of: TopologyNode; cluster: string }) {
   const href = pathOf(of, cluster);
   const shape = (
-    <g transform={`translate(${of.x} ${of.y})`} aria-hidden={href !== null || undefined}>
-      <title>{nameOf(of)}</title>
-      <rect
-        width={NODE_WIDTH}
-        height={NODE_HEIGHT}
-        rx={of.kind === "topic" ? 22 : 6}
-        fill={of.kind === "code" ? "var(--surface-2)" : "var(--surface)"}
-        stroke={of.row ? COLOURS[toneOf(of.row)] : "var(--line-strong)"}
-        strokeWidth={of.row ? 2 : 1}
-        strokeDasharray={of.kind === "outside" ? "4 3" : undefined}
-      />
-      <text x={NODE_WIDTH / 2} y={of.row ? 19 : 27} textAnchor="middle" fill="var(--text)" fontSize="13">
-        {shortLabel(of.label)}
-      </text>
-      {of.row && (
-        <text x={NODE_WIDTH / 2} y="35" textAnchor="middle" fill="var(--dim)" fontSize="12">
-          {`${nounOf(of.row.component)}, ${stateText(of.row.state)}`}
-        </text>
-      )}
-    </g>
+    <rect
+      width={NODE_WIDTH}
+      height={NODE_HEIGHT}
+      rx={of.kind === "topic" ? 22 : 6}
+      fill={of.kind === "code" ? "var(--surface-2)" : "var(--surface)"}
+      stroke={of.row ? COLOURS[toneOf(of.row)] : "var(--line-strong)"}
+      strokeWidth={of.row ? 2 : 1}
+      strokeDasharray={of.kind === "outside" ? "4 3" : undefined}
+    />
   );
-  return href === null ? (
-    shape
-  ) : (
-    <a href={href} aria-label={nameOf(of)}>
-      {shape}
-    </a>
+  return (
+    <g transform={`translate(${of.x} ${of.y})`}>
+      <title>{nameOf(of)}</title>
+      {href === null ? (
+        shape
+      ) : (
+        <a href={href} aria-label={nameOf(of)}>
+          {shape}
+        </a>
+      )}
+      {/* The words lie above the link, which has the whole name: the drawn one may be shortened. */}
+      <g aria-hidden={href !== null || undefined} pointerEvents="none" textAnchor="middle">
+        <text x={NODE_WIDTH / 2} y={of.row ? 19 : 27} fill="var(--text)" fontSize="13">
+          {shortLabel(of.label)}
+        </text>
+        {of.row && (
+          <text x={NODE_WIDTH / 2} y="35" fill="var(--dim)" fontSize="12">
+            {`${nounOf(of.row.component)}, ${stateText(of.row.state)}`}
+          </text>
+        )}
+      </g>
+    </g>
   );
 }
 
