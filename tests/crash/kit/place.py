@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.ledger.errors import LedgerError
-from engine.metadata.store import MetadataStore
+from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 from tests.crash.kit.lossy_disk import LAST_WORDS, Plan
 from tests.crash.kit.processes import NOTHING, BookieProcess
 from tests.crash.ledgers import LedgerLoad
@@ -76,7 +76,7 @@ class Place:
         try:
             status = await asyncio.to_thread(self.bookie.wait, REACH_S)
         except subprocess.TimeoutExpired:
-            why = writing.exception() if writing.done() else "it lives on"
+            why = repr(writing.exception()) if writing.done() else "it lives on"
             raise AssertionError(f"never reached: {self.bookie.planned}: {why}") from None
         finally:
             writing.cancel()
@@ -84,11 +84,12 @@ class Place:
         return status
 
     async def _write_on(self) -> None:
-        """Write until the bookie is dead. On a busy machine a live one may answer too late, which ends its ledgers."""
+        """Write until the bookie is dead. On a busy machine a live one may answer too late, which ends its ledgers, and
+        so may the metadata store, which ends the session of their writer."""
         while self.bookie.alive:
             try:
                 await self.load.write()
-            except* LedgerError:
+            except* (LedgerError, SessionExpiredError, StoreUnavailableError):
                 await asyncio.sleep(0.02)
 
     async def life(self, plan: Plan) -> None:

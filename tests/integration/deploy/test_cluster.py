@@ -27,15 +27,19 @@ DEPLOY = ROOT / "deploy"
 STORES = ("metadata-1", "metadata-2", "metadata-3")
 PROGRAMS = (
     *("bookie-1", "bookie-2", "bookie-3", "broker-1", "broker-2"),
-    *("proxy", "gateway"),
+    *("proxy", "functions-worker", "gateway"),
 )
 READY = {
     **dict.fromkeys(("bookie-1", "bookie-2", "bookie-3"), "http://{}:8000/ready"),
     **dict.fromkeys(("broker-1", "broker-2"), "https://{}:8444/ready"),
-    **{"proxy": "https://{}:8444/ready", "gateway": "https://{}:8443/"},
+    **{"proxy": "https://{}:8444/ready", "functions-worker": "https://{}:6751/ready"},
+    "gateway": "https://{}:8443/",
 }
-HOST = re.compile(r"(?<![\w.-])((?:metadata|bookie|broker)-\d|proxy|gateway)(?=:\d)")
-LEFT_OUT = ("MAGNETAR_DATABASE_", "MAGNETAR_REDIS_")
+HOST = re.compile(
+    r"(?<![\w.-])((?:metadata|bookie|broker)-\d|proxy|functions-worker|gateway)(?=:\d)"
+)
+# Other users may be unable to read the Python of a checkout.
+LEFT_OUT = ("MAGNETAR_DATABASE_", "MAGNETAR_REDIS_", "MAGNETAR_FUNCTIONS_WORKER_RUN_AS_USER")
 TOPIC = "persistent://public/default/composed"
 
 
@@ -83,7 +87,7 @@ class Cluster:
             if not name.startswith(LEFT_OUT)
         }
         for name in variables:
-            if name.endswith("ADVERTISED_ADDRESS") or name == "MAGNETAR_ALLOWED_HOSTS":
+            if name.endswith(("ADVERTISED_ADDRESS", "WORKER_HOSTNAME", "ALLOWED_HOSTS")):
                 variables[name] = self.address[service]
         return {**self.environment, **variables}
 
@@ -250,7 +254,7 @@ def test_secrets_stay_and_are_for_their_user(cluster: Cluster) -> None:
     assert {path: path.read_bytes() for path in cluster.secrets.iterdir()} == before
     assert {path.stat().st_mode & 0o077 for path in cluster.secrets.iterdir()} == {0}
     others = {path.name for path in (cluster.folder / "secrets").iterdir()}
-    assert others == {"magnetar", "zookeeper", "redis", "postgres", "prometheus"}
+    assert others == {"magnetar", "functions", "zookeeper", "redis", "postgres", "prometheus"}
     copies = (cluster.folder / "secrets").glob("[!m]*/*")  # their users differ from image to image
     assert {path.stat().st_mode & 0o777 for path in copies} == {0o644}
 

@@ -15,7 +15,10 @@ from tests.support.waiting import until_blocking
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 INSTANCES = 20
-RESTARTS = {"thread": 1000, "process": int(os.environ.get("PROCESS_RESTARTS", "60"))}
+RESTARTS = {
+    "thread": int(os.environ.get("THREAD_RESTARTS", "200")),
+    "process": int(os.environ.get("PROCESS_RESTARTS", "60")),
+}
 """Restarts of instances by runtime; a restart of a process takes seconds of CPU."""
 NAME = "public/default/restarted"
 INSIDE, OUT, LOG = (f"persistent://{NAME}-{end}" for end in ("in", "out", "log"))

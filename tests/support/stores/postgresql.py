@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -105,12 +105,15 @@ class PostgreSql:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         pids = [pid, *map(int, children)]
         for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
         try:
             yield
         finally:
             for pid in pids:
-                os.kill(pid, signal.SIGCONT)
+                # A child may have been ended before it stood still, and is gone by now.
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
     def _end(self, how: int) -> None:
         assert self._process is not None
