@@ -16,12 +16,16 @@ SHOWN = """() => {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode())
     if (isGerman(walk.currentNode.parentElement)) texts.push(walk.currentNode.textContent.trim());
+  const given = [...document.querySelectorAll("[lang=en]")].map((element) => element.textContent.trim());
+  const names = given.filter((text) => text !== "").sort((left, right) => right.length - left.length);
   for (const name of ["aria-label", "title", "placeholder"])
     for (const element of document.querySelectorAll(`[${name}]`))
-      if (isGerman(element)) texts.push(element.getAttribute(name));
+      if (isGerman(element))
+        texts.push(names.reduce((text, part) => text.replaceAll(part, ""), element.getAttribute(name)));
   return texts;
 }"""
-"""JavaScript: the texts of a page, without programs and what is marked as English: sentences of the gateway."""
+"""JavaScript: the texts of a page, without programs and what is marked as English: sentences of the gateway, also where
+the label of a button has one that the page shows."""
 
 
 def choose_german(page: Page) -> None:

@@ -18,8 +18,9 @@ ROUTES = (
 )
 SCRIPTS_KB_MAX = 264
 SHEETS_KB_MAX = 21
-REQUESTS_MAX = 14
-"""Bound of the requests for the document, its files and the API, with the live socket."""
+REQUESTS_MAX = 15
+"""Bound of the requests for the document, its files and the API, with the live socket. One draws the frame of the page
+before the program is there."""
 
 
 class Load:
