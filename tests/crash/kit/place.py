@@ -102,9 +102,18 @@ class Place:
         self.lives += 1
 
     async def verify(self) -> None:
-        """Fences first: reading recovers, and fences again."""
+        """Fences first: reading recovers, and fences again. It is repeated when the metadata store was silent."""
         self.fences += await self.load.verify_fences(self.bookie.port)
-        self.entries += await self.load.verify()
+        until = time.monotonic() + REACH_S
+        while True:
+            try:
+                self.entries += await self.load.verify()
+            except (SessionExpiredError, StoreUnavailableError):
+                if time.monotonic() > until:
+                    raise
+                await asyncio.sleep(0.1)
+            else:
+                return
 
     def words(self) -> dict[str, Any]:
         """Return what a bookie process reported before its end."""
