@@ -54,7 +54,7 @@ class OffloadedError(LedgerError):
 
 class UnreadableLedgerError(OffloadError):
     """The entries of a ledger are only in objects of several ledgers in tiered storage, which another implementation
-    wrote and which are not read here, or its record names no object at all."""
+    wrote and which are not read here."""
 
     trouble = StoreTrouble.UNREADABLE
 

@@ -35,8 +35,8 @@ class Offload:
 
     @property
     def is_unreadable(self) -> bool:
-        """True when the bookies have no copy and the record names none that is read here (U1)."""
-        return self.deleted_from_bookies and self.attempt is None
+        """True when the bookies have no copy, and the only ones are in objects that are not read here (U1)."""
+        return self.deleted_from_bookies and self.streamed
 
 
 class WithExtra(Protocol):

@@ -9,11 +9,10 @@ import pytest
 
 from engine.base.slices import Slice
 from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError
-from engine.managed.errors import UnreadableLedgerError
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.metadata.apart.stores import StoreUrls
 from engine.offload.bucket import FILES, Bucket
-from engine.offload.errors import MissingObjectError
+from engine.offload.errors import DamagedObjectError, MissingObjectError
 from engine.offload.offload_policy import OffloadPolicy
 from engine.offload.stores.obstore_stores import ConfiguredStores
 from engine.offload.tiered_storage import TieredStorage
@@ -132,7 +131,7 @@ async def test_an_offloaded_ledger_that_left_the_bookies_is_no_trimmed_one(
     await ledger.update_properties({"stored": "again"})
     [first, *_] = await planned_of(brokers)
     await brokers.cluster.client().delete(first.ledger_id)
-    with pytest.raises(UnreadableLedgerError, match=f"ledger {first.ledger_id}: only in objects"):
+    with pytest.raises(DamagedObjectError, match="the record names no object"):
         await read(brokers, first)
 
 
