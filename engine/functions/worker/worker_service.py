@@ -353,7 +353,9 @@ class WorkerParts:
         )
         self.tried = TriedFunctions(base.preparation, base.trials, base.entropy)
         held = HeldOperations(self.instances, record.id)
-        routing = LeaderRouting(base.store, record, self.leader, self.apaches, lambda: owner.joined)
+        routing = LeaderRouting(
+            *(base.store, record, self.followed, self.leader, self.apaches, lambda: owner.joined)
+        )
         calls = InstanceCalls(
             *(base.store, record, self.followed, held, workers, self.apaches),
             encrypted=encrypted,

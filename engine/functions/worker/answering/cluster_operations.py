@@ -1,7 +1,7 @@
 """The operations on the workers of the cluster, as one worker performs them."""
 
 from engine.admin.api.arguments import JsonObject, NoArguments
-from engine.base.errors import InvalidRequest, MagnetarError, NotFound, NotReady
+from engine.base.errors import InvalidRequest, NotFound
 from engine.functions import worker_operations as api
 from engine.functions.registered_workers import (
     drain_worker,
@@ -10,7 +10,7 @@ from engine.functions.registered_workers import (
     registered_workers,
 )
 from engine.functions.worker.answering.instance_calls import InstanceCalls
-from engine.functions.worker.answering.leader_routing import STARTING, LeaderRouting
+from engine.functions.worker.answering.leader_routing import LeaderRouting
 from engine.functions.worker.apaches.apache_link import ApacheLink
 from engine.functions.worker.placing.followed_topics import FollowedTopics
 from engine.functions.worker.placing.leading import FunctionLeader
@@ -56,15 +56,6 @@ class ClusterOperations:
             ]
         )
 
-    async def _read(self) -> None:
-        """Return when every change that was answered before is known. Raises NotReady."""
-        if not self._routing.joined():
-            raise NotReady(STARTING)
-        try:
-            await self._followed.caught_up()
-        except MagnetarError as error:
-            raise NotReady(f"The functions cannot be read now: {error}") from error
-
     async def _cluster(self, _: NoArguments) -> list[JsonObject]:
         apaches = (await self._apaches.members.last_known()).workers
         ours = await registered_workers(self._store)
@@ -83,7 +74,7 @@ class ClusterOperations:
         return {"leader": leader.info, "ready": await self._apaches.client.is_ready(leader)}
 
     async def _assignments(self, _: NoArguments) -> dict[str, list[str]]:
-        await self._read()
+        await self._routing.all_read()
         places: dict[str, list[str]] = {}
         for key, assignment in sorted(self._followed.assignments.assignments.items()):
             places.setdefault(assignment.workerId, []).append(key)
@@ -121,7 +112,7 @@ class ClusterOperations:
             if leader is not None:
                 return await self._apaches.client.drain_status(leader, of.worker)
             raise NotFound(f"Worker {of.worker} is not drained")
-        await self._read()
+        await self._routing.all_read()
         left = self._followed.assignments.of_worker(of.worker)
         return {"status": "RUNNING" if left else "SUCCESS", "lastError": ""}
 

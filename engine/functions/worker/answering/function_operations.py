@@ -31,7 +31,7 @@ from engine.functions.definitions.records import (
 from engine.functions.ports import OnComponents, OnFunction, OnInstances
 from engine.functions.worker.answering import instance_reports as reports
 from engine.functions.worker.answering.instance_calls import InstanceCalls, instances_of, name_of
-from engine.functions.worker.answering.leader_routing import STARTING, LeaderRouting
+from engine.functions.worker.answering.leader_routing import LeaderRouting
 from engine.functions.worker.answering.triggering import trigger
 from engine.functions.worker.apaches.apache_members import ApacheWorker
 from engine.functions.worker.apaches.apache_worker_client import ApacheWorkerClient
@@ -113,12 +113,7 @@ class FunctionOperations:
 
     async def _current(self) -> Mapping[str, pb.FunctionMetaData]:
         """Return the functions, with every change that was answered before. Raises NotReady."""
-        if not self._routing.joined():
-            raise NotReady(STARTING)
-        try:
-            await self._followed.caught_up()
-        except MagnetarError as error:
-            raise NotReady(f"The functions cannot be read now: {error}") from error
+        await self._routing.all_read()
         return self._followed.functions.functions
 
     async def _stored(self, of: OnFunction) -> pb.FunctionMetaData:

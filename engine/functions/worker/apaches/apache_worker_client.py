@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import quote
 
 from engine.admin.api.arguments import JsonObject
@@ -58,7 +57,7 @@ class ApacheWorkerClient:
         """Have the leader store a function's change. Raises Conflict when the function has a later version."""
         name = FunctionName.of(metadata.functionDetails)
         boundary = self._entropy.hex(16)
-        path = "/admin/v3/functions/leader/" + "/".join(quote(part, safe="") for part in name)
+        path = f"/admin/v3/functions/leader/{_encoded(name)}"
         form = f"multipart/form-data; boundary={boundary}"
         await self._call(
             *(leader, "PUT", path), body=_form(boundary, encode(metadata), delete), form=form
@@ -68,17 +67,13 @@ class ApacheWorkerClient:
         self, worker: ApacheWorker, component: Component, name: FunctionName, instance: int
     ) -> JsonObject:
         """Return the status of an instance that the worker runs."""
-        path = f"{_path(component, name)}/{instance}/status"
-        status: JsonObject = _parsed(worker, await self._call(worker, "GET", path))
-        return status
+        return await self._read(worker, f"{_path(component, name)}/{instance}/status")
 
     async def stats(
         self, worker: ApacheWorker, component: Component, name: FunctionName, instance: int
     ) -> JsonObject:
         """Return the metrics of an instance of a function that the worker runs."""
-        path = f"{_path(component, name)}/{instance}/stats"
-        stats: JsonObject = _parsed(worker, await self._call(worker, "GET", path))
-        return stats
+        return await self._read(worker, f"{_path(component, name)}/{instance}/stats")
 
     async def restart(
         self, worker: ApacheWorker, component: Component, name: FunctionName, instance: int
@@ -104,9 +99,11 @@ class ApacheWorkerClient:
 
     async def drain_status(self, leader: ApacheWorker, worker: str) -> JsonObject:
         """Return LongRunningProcessStatus of a drain."""
-        answer = await self._call(leader, "GET", _drain(worker))
-        status: JsonObject = _parsed(leader, answer)
-        return status
+        return await self._read(leader, _drain(worker))
+
+    async def _read(self, worker: ApacheWorker, path: str) -> JsonObject:
+        """Return the JSON object at a path."""
+        return _parsed(worker, await self._call(worker, "GET", path))
 
     async def _call(
         self, worker: ApacheWorker, method: str, path: str, *, body: bytes = b"", form: str = ""
@@ -163,7 +160,7 @@ def _reason(answer: Answer) -> str:
     return answer.body[:200].decode("utf-8", "replace").strip() or f"status {answer.status}"
 
 
-def _parsed(worker: ApacheWorker, answer: Answer) -> Any:
+def _parsed(worker: ApacheWorker, answer: Answer) -> JsonObject:
     """Return the JSON object of an answer. Raises NotReady."""
     try:
         parsed = json.loads(answer.body)
@@ -175,7 +172,11 @@ def _parsed(worker: ApacheWorker, answer: Answer) -> Any:
 
 
 def _path(component: Component, name: FunctionName) -> str:
-    return f"/admin/v3/{component}s/" + "/".join(quote(part, safe="") for part in name)
+    return f"/admin/v3/{component}s/{_encoded(name)}"
+
+
+def _encoded(name: FunctionName) -> str:
+    return "/".join(quote(part, safe="") for part in name)
 
 
 def _drain(worker: str) -> str:
