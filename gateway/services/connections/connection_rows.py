@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 from engine.admin.api.brokers import CONNECTION_COLUMNS
 from gateway.services.connections.client_libraries import ClientLibrary, library_of, version_key
+from gateway.services.index.kept_selections import KeptResults
 from gateway.services.index.selection import words_of
 
 GROUPS_MAX = 100
-ORDERS_MAX = 16
-"""Filters and orders of which the result is kept, for those who look at the same list."""
 RATES = ("msg_rate_in", "bytes_rate_in", "msg_rate_out", "bytes_rate_out")
 FIELDS = (
     *("address", "library", "version", "language", "application", "role", "broker", "since"),
@@ -155,7 +154,7 @@ class ConnectionTable:
             for broker in sorted(connections)
             for cells in sorted(connections[broker], key=itemgetter(_NUMBER))
         ]
-        self._kept: dict[Filter, list[Entry]] = {}
+        self._kept = KeptResults[Filter, list[Entry]]()
 
     def __len__(self) -> int:
         return len(self._all)
@@ -187,12 +186,9 @@ class ConnectionTable:
         return [connection_of(broker, cells, self._libraries) for broker, cells in entries]
 
     def _selected(self, chosen: Filter) -> list[Entry]:
-        kept = self._kept.get(chosen)
-        if kept is None:
-            if len(self._kept) >= ORDERS_MAX:
-                del self._kept[next(iter(self._kept))]
-            kept = self._kept[chosen] = self._sorted(self._filtered(chosen), chosen.sort)
-        return kept
+        return self._kept.get_or_make(
+            chosen, lambda: self._sorted(self._filtered(chosen), chosen.sort)
+        )
 
     def _filtered(self, chosen: Filter) -> list[Entry]:
         entries: list[Entry] = self._all

@@ -12,10 +12,9 @@ from engine.auth.viewer import Viewer
 from engine.functions.definitions import functions_pb2 as pb
 from engine.functions.definitions.configs import Kind
 from engine.functions.definitions.records import component_of
+from gateway.services.index.kept_selections import KeptResults
 from gateway.services.index.selection import words_of
 
-ORDERS_MAX = 16
-"""Filters and orders of which the result is kept, for those who look at the same list."""
 Body = dict[str, Any]
 
 
@@ -182,7 +181,7 @@ class FunctionTable:
         self._figures = figures
         self._silent = silent
         self._sums: dict[str, FunctionSums] = {}
-        self._kept: dict[tuple[Viewer, FunctionFilter], list[Deployed]] = {}
+        self._kept = KeptResults[tuple[Viewer, FunctionFilter], list[Deployed]]()
 
     @cached_property
     def workers(self) -> list[str]:
@@ -204,13 +203,10 @@ class FunctionTable:
         ]
 
     def _selected(self, viewer: Viewer, chosen: FunctionFilter) -> list[Deployed]:
-        key = viewer, chosen
-        kept = self._kept.get(key)
-        if kept is None:
-            if len(self._kept) >= ORDERS_MAX:
-                del self._kept[next(iter(self._kept))]
-            kept = self._kept[key] = self._sorted(self._filtered(viewer, chosen), chosen.sort)
-        return kept
+        return self._kept.get_or_make(
+            (viewer, chosen),
+            lambda: self._sorted(self._filtered(viewer, chosen), chosen.sort),
+        )
 
     def _filtered(self, viewer: Viewer, chosen: FunctionFilter) -> list[Deployed]:
         items: list[Deployed] = self._all
