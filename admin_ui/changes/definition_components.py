@@ -18,16 +18,15 @@ from engine.base.errors import (
 from engine.base.names import NamespaceName
 from engine.functions.connectors.connector_settings import MASK
 from engine.functions.definitions.configs import Kind, parse_config
-from engine.functions.definitions.records import component_of
-from engine.functions.packages.package_client import PackageClient
+from engine.functions.definitions.records import FunctionName, component_of
 from engine.functions.packages.package_files import UPLOADED_WITH
 from engine.functions.ports import OnFunction
 from engine.packages.package_name import LATEST, PackageName
-from engine.packages.package_operations import Via
 from gateway.services.engine_link import Engine
 from gateway.services.functions import built_in_connectors, deploying
 from gateway.services.functions.deploying import CodeGiven, Deployment
 from gateway.services.functions.package_limits import limits
+from gateway.services.functions.stored_code import package_client
 
 COMPONENTS: tuple[Kind, ...] = ("function", "source", "sink")
 UPLOADED = "uploaded"
@@ -107,12 +106,8 @@ async def listed(engine: Engine) -> list[str]:
         deployed = await engine.workers.everything()
     except Conflict:  # no worker is registered
         return []
-    names = []
-    for metadata, _ in deployed:
-        details = metadata.functionDetails
-        path = f"{details.tenant}/{details.namespace}/{details.name}"
-        names.append(f"{component_of(details)}://{path}")
-    return sorted(names)
+    every = [metadata.functionDetails for metadata, _ in deployed]
+    return sorted(f"{component_of(details)}://{FunctionName.of(details)}" for details in every)
 
 
 async def live_component(engine: Engine, full: str) -> Json:
@@ -142,9 +137,7 @@ async def _package_of(engine: Engine, function: OnFunction, url: str) -> str:
     )
     if not is_own:
         return url
-    via: Via = f"{function.component}s"  # type: ignore[assignment]
-    client = PackageClient(engine.admin, principal=engine.principal, via=via)
-    described = await client.metadata(name)
+    described = await package_client(engine, function, name).metadata(name)
     return UPLOADED if UPLOADED_WITH in described.get("properties", {}) else url
 
 

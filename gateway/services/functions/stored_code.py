@@ -24,14 +24,14 @@ async def open_code(
     """Return the pieces of the code. Raises NotFound for code that is built in, Refusals."""
     metadata = await engine.functions.metadata(of)
     name = package_of(metadata, transform=transform)
-    return await _client(engine, of, name).content(name)
+    return await package_client(engine, of, name).content(name)
 
 
 async def stored_code(engine: Engine, of: OnFunction, bytes_max: int) -> StoredCode:
     """Return the code with its file's name. Raises NotFound for code that is built in, Refusals."""
     metadata = await engine.functions.metadata(of)
     name, file_name = package_of(metadata), metadata.packageLocation.originalFileName
-    client = _client(engine, of, name)
+    client = package_client(engine, of, name)
     described = await client.metadata(name)
     if described["size"] > bytes_max:
         return StoredCode(file_name, None)
@@ -39,7 +39,7 @@ async def stored_code(engine: Engine, of: OnFunction, bytes_max: int) -> StoredC
     return StoredCode(file_name, b"".join([piece async for piece in pieces]))
 
 
-def _client(engine: Engine, of: OnFunction, name: PackageName) -> PackageClient:
+def package_client(engine: Engine, of: OnFunction, name: PackageName) -> PackageClient:
     """Return the client of a package: of another kind or namespace it needs the right to packages."""
     is_own = (name.kind, name.namespace) == (of.component, of.namespace)
     via: Via = f"{of.component}s" if is_own else "packages"  # type: ignore[assignment]
