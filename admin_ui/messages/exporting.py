@@ -145,7 +145,7 @@ async def _write_latest(
     does not have them."""
     values = TopicValues(name)
     latest: dict[tuple[int, str], BrowsedMessage] = {}
-    scanned = 0
+    scanned = size = 0
     after = ""
     while True:
 
@@ -157,13 +157,12 @@ async def _write_latest(
         page = await run(read)
         _check_whole(page.missing)
         for key in page.removed:
-            latest.pop(key, None)
+            size -= _value_bytes(latest.pop(key, None))
         for partition, browsed in page.rows:
             key = partition, (browsed.message and browsed.message.key) or ""
-            latest.pop(key, None)
+            size += _value_bytes(browsed) - _value_bytes(latest.pop(key, None))
             latest[key] = browsed
         scanned, after = scanned + page.fold.scanned, page.after
-        size = sum(len(own.message.value or b"") for own in latest.values() if own.message)
         if len(latest) > limit or size > FILE_BYTES_MAX:
             raise Unprocessable(
                 f"The topic has more than {limit:,} keys or {FILE_BYTES_MAX:,} bytes of latest values: "
@@ -175,6 +174,10 @@ async def _write_latest(
     for start in range(0, len(rows), PAGE):
         await asyncio.to_thread(_write, writer, name, rows[start : start + PAGE], values)
     return len(rows), scanned, "end"
+
+
+def _value_bytes(browsed: BrowsedMessage | None) -> int:
+    return 0 if browsed is None or browsed.message is None else len(browsed.message.value or b"")
 
 
 def _check_whole(missing: Sequence[int]) -> None:

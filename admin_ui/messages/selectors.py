@@ -14,9 +14,9 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.texts import readable
 from gateway.services import catalog
 from gateway.services.browsing.filters import MessageFilter
-from gateway.services.browsing.latest_values import KEYS_MAX, latest_values
+from gateway.services.browsing.latest_values import KEYS_MAX, LatestValues, latest_values
 from gateway.services.browsing.opening import BrowsedMessage, Kind, notes_of, open_entry
-from gateway.services.browsing.scan import Direction, Place, ScanStart, scan
+from gateway.services.browsing.scan import Direction, MessageScan, Place, ScanStart, scan
 from gateway.services.browsing.values import TopicValues
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
@@ -59,13 +59,7 @@ async def page(
         "direction": direction,
         "rows": [row_of(name, part, message, values) for part, message in result.messages],
         "scanned": result.scanned,
-        "entries": result.entries,
-        "bytes": result.bytes,
-        "took_ms": result.took_ms,
-        "stopped": result.stopped,
-        "partitions": result.partitions,
-        "missing": result.missing,
-        "after": result.after,
+        **_progress(result),
     }
 
 
@@ -87,13 +81,7 @@ async def _latest_page(
         "direction": "forward",
         "rows": [row_of(name, part, message, values) for part, message in result.rows],
         "scanned": fold.scanned,
-        "entries": result.entries,
-        "bytes": result.bytes,
-        "took_ms": result.took_ms,
-        "stopped": result.stopped,
-        "partitions": result.partitions,
-        "missing": result.missing,
-        "after": result.after,
+        **_progress(result),
         "compacted": {
             "keys": len(fold.latest),
             "removed": [{"partition": part, "key": key} for part, key in result.removed],
@@ -110,6 +98,19 @@ async def _latest_page(
                 for part, at in result.horizons
             ],
         },
+    }
+
+
+def _progress(page: MessageScan | LatestValues) -> Body:
+    """Return what a page read, why it ended, and where the next one begins."""
+    return {
+        "entries": page.entries,
+        "bytes": page.bytes,
+        "took_ms": page.took_ms,
+        "stopped": page.stopped,
+        "partitions": page.partitions,
+        "missing": page.missing,
+        "after": page.after,
     }
 
 
