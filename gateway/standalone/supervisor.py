@@ -14,13 +14,17 @@ from typing import Any, NoReturn, TextIO
 
 from engine.base import log as logs
 from engine.base.errors import MagnetarError
-from gateway.standalone.children.child_process import NO_LISTENERS, ChildProcess, ChildState
+from gateway.standalone.children.child_process import (
+    NO_LISTENERS,
+    POLL_MAX_S,
+    POLL_S,
+    ChildProcess,
+    ChildState,
+)
 from gateway.standalone.control import STOPPING, reachable
 from gateway.standalone.on_demand.spark_setup import SparkSetup
 from gateway.standalone.plan import Child
 
-POLL_S = 0.05
-POLL_MAX_S = 0.5
 READY_S = 60.0
 """Time for which a starting child may be inactive: without processor time, log output or a restart."""
 READY_MAX_S = 600.0
