@@ -31,7 +31,7 @@ the label of a button has one that the page shows."""
 def choose_german(page: Page) -> None:
     """Choose German at the page's head, and wait for it."""
     page.get_by_label("Language").first.select_option("de")
-    page.wait_for_function("document.documentElement.lang === 'de'")
+    expect(page.locator("html")).to_have_attribute("lang", "de")
 
 
 def english(page: Page) -> list[str]:

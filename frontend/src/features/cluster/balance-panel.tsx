@@ -113,7 +113,7 @@ function Reasons({ title, of }: { title: string; of: Balance["not_moved"] }) {
   return (
     <div>
       <strong>{title}</strong>
-      <ul className={styles.names} lang="en">
+      <ul className={styles.names}>
         {of.slice(0, REASONS_MAX).map(({ subject, reason, kind }) => (
           <li key={`${subject} ${kind}`}>
             <span lang="en">{reason}</span>{" "}
@@ -131,12 +131,15 @@ export function Load({ of }: { of: BrokerLoad | undefined }) {
   const now = useServerNow();
   if (of === undefined) return <span title="Not known: the broker has not reported it">—</span>;
   const isKnown = of.load !== null;
-  const rest = [isKnown ? "" : of.why, ageOf(of, now), changesOf(of)].filter(Boolean).join(", ");
+  const rest = [ageOf(of, now), changesOf(of)].filter(Boolean).join(", ");
   return (
     <span className={cells.address}>
       <span>{of.load === null ? "— not known" : percent(of.load)}</span>
       {of.load !== null && <Meter share={of.load} />}
-      <small className={cells.why}>{rest}</small>
+      <small className={cells.why}>
+        {!isKnown && of.why !== "" && <span lang="en">{of.why}, </span>}
+        {rest}
+      </small>
     </span>
   );
 }
