@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Coordinator, Transaction } from "./transaction-queries";
-import { ageOf, idOf, placesOf, silentText } from "./transaction-words";
+import { ageOf, idOf, placesOf, reportedNumber, silentText } from "./transaction-words";
 
 const of: Transaction = {
   coordinator: 1,
@@ -40,4 +40,8 @@ test("coordinators that do not answer are named with the reason", () => {
   expect(silentText([coordinator, { ...coordinator, coordinator: 3, reason: "no broker" }])).toBe(
     "These coordinators do not answer, and their transactions are not known: 3 (no broker)",
   );
+});
+
+test("a coordinator without a transaction so far, and one that is silent, show no number", () => {
+  expect([null, -1, 0, 12].map(reportedNumber)).toEqual(["—", "none so far", "0", "12"]);
 });

@@ -20,6 +20,12 @@ export function idOf({ coordinator, number }: { coordinator: number; number: num
   return `(${coordinator},${number})`;
 }
 
+/** A number that a coordinator reports; it reports -1 before its first transaction. */
+export function reportedNumber(number: number | null): string {
+  if (number === null) return "—";
+  return number < 0 ? "none so far" : String(number);
+}
+
 /** The topics and subscriptions of a transaction, in words. */
 export function placesOf(of: Transaction): { text: string; name: string }[] {
   return [

@@ -19,7 +19,7 @@ import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { AbortDialog } from "./abort-dialog";
 import { type Coordinator, ROWS_MAX, type Transaction, transactionsQuery } from "./transaction-queries";
-import { AGES, ageOf, idOf, NAMED_MAX, placesOf, silentText } from "./transaction-words";
+import { AGES, ageOf, idOf, NAMED_MAX, placesOf, reportedNumber, silentText } from "./transaction-words";
 
 const route = getRouteApi("/c/$cluster/transactions");
 const HEIGHT_PX = 620;
@@ -230,12 +230,12 @@ function Coordinators({ rows }: { rows: readonly Coordinator[] }) {
           { key: "broker", header: "Broker", cell: (row) => row.broker ?? "—" },
           { key: "state", header: "State", cell: (row) => row.state ?? <span lang="en">{row.reason}</span> },
           { key: "open", header: "Open", numeric: true, cell: (row) => figure(row.open) },
-          { key: "newest", header: "Newest", numeric: true, cell: (row) => row.newest ?? "—" },
+          { key: "newest", header: "Newest", numeric: true, cell: (row) => reportedNumber(row.newest) },
           {
             key: "mark",
             header: "All ended up to",
             numeric: true,
-            cell: (row) => row.low_water_mark ?? "—",
+            cell: (row) => reportedNumber(row.low_water_mark),
           },
           {
             key: "ready",
