@@ -58,7 +58,6 @@ THROUGH = {
     "engine/functions/instance/user/official.py": "integration/functions/test_instances.py",
     "engine/functions/instance/control.py": "integration/functions/test_instances.py",
     "engine/functions/connectors/files/chunk_log.py": "unit/functions/connectors/files/test_files_source.py",
-    "engine/functions/connectors/kafka/kafka_link.py": "unit/functions/connectors/kafka/test_sink_and_source.py",
     "engine/functions/connectors/objects/bundle_formats.py": "unit/functions/connectors/objects/test_objects.py",
     "engine/functions/connectors/objects/bundling_sink.py": "unit/functions/connectors/files/test_files_sink.py",
     "engine/functions/connectors/postgres/capture_slot.py": "unit/functions/connectors/postgres/test_capture.py",

@@ -7,6 +7,7 @@ instead of its settings, under the same name.
 import difflib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from engine.base.errors import UnusableField
 
@@ -16,6 +17,7 @@ CONFIGS = "configs"
 """The field of SinkConfig and SourceConfig that has the settings."""
 TEXTS_MAX = 100
 """Texts of a list at most."""
+URL_FORMAT = "uri"
 Schema = dict[str, Any]
 
 
@@ -42,6 +44,11 @@ def text(
     if secret:
         schema["writeOnly"] = True
     return schema
+
+
+def url(title: str, description: str, pattern: str) -> Schema:
+    """Return the schema of a URL. One with a password is refused, since it would be shown."""
+    return {**text(title, description, pattern=pattern), "format": URL_FORMAT}
 
 
 def whole(title: str, description: str, default: int | None, low: int, high: int) -> Schema:
@@ -106,6 +113,13 @@ def checked(
     for name in schema["required"]:
         if name not in given:
             raise UnusableField(f"{CONFIGS}.{name}", "is required")
+    for name, value in settings.items():
+        if known[name].get("format") == URL_FORMAT and _has_password(value):
+            secret = next(field for field, rules in known.items() if rules.get("writeOnly"))
+            place = "password" if "password" in known else secret
+            raise UnusableField(
+                f"{CONFIGS}.{name}", f"shows its password: give it in {CONFIGS}.{place}"
+            )
     needed = [name for name in schema["required"] if name in settings]
     validator = jsonschema.Draft202012Validator({**schema, "required": needed})
     problems = sorted(validator.iter_errors(dict(settings)), key=lambda error: list(error.path))
@@ -118,6 +132,18 @@ def checked(
         raise UnusableField(".".join([CONFIGS, *path]), message)
     defaults = {name: field["default"] for name, field in known.items() if "default" in field}
     return {**defaults, **settings}
+
+
+def _has_password(value: Any) -> bool:
+    """Return whether a URL has a password, before its host or among its options."""
+    if not isinstance(value, str):
+        return False
+    try:
+        parts = urlsplit(value)
+        options = [name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+    except ValueError:  # no URL, which its pattern or its library reports
+        return False
+    return bool(parts.password) or any("password" in name for name in options)
 
 
 def with_secrets(

@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from tests.support.net.certificates import Files
+
 USER, NAME = "magnetar", "postgres"
 START_S = 60.0
 FOR_TESTS = ("fsync=off", "full_page_writes=off", "max_connections=200")
@@ -47,8 +49,11 @@ class PostgreSql:
         self._process: subprocess.Popen[bytes] | None = None
         # PostgreSQL refuses to run as root.
         self._user = _other_user() if os.geteuid() == 0 else None
-        self.port = 5432
+        given = dict(option.split("=", 1) for option in options)
+        self.port = int(given.get("port", 5432))
         self.url = f"postgresql://{USER}@{quote(str(folder), safe='')}/{NAME}"
+        if self.port != 5432:
+            self.url += f"?port={self.port}"
         if self._user is not None:
             os.chown(folder, self._user, -1)
 
@@ -83,11 +88,34 @@ class PostgreSql:
         """Return whether the server accepts connections now."""
         import psycopg
 
+        place = {"host": str(self._folder), "port": self.port}
         try:
-            psycopg.connect(host=str(self._folder), user=USER, dbname=NAME).close()
+            psycopg.connect(user=USER, dbname=NAME, **place).close()
         except psycopg.OperationalError:
             return False
         return True
+
+    def secure(self, files: Files, client_ca: str) -> None:
+        """Start again with TLS on 127.0.0.1 for clients that have a password and a certificate of ``client_ca``."""
+        self.stop()
+        data = self._folder / "data"
+        for name, source in (("cert", files.cert), ("key", files.key), ("ca", client_ca)):
+            target = data / f"tls.{name}"
+            shutil.copy(source, target)
+            target.chmod(0o600)
+            if self._user is not None:
+                os.chown(target, self._user, -1)
+        rules = (
+            "local all all trust\nhostssl {} all 127.0.0.1/32 scram-sha-256 clientcert=verify-ca\n"
+        )
+        hba = "".join(rules.format(what) for what in ("all", "replication"))
+        (data / "pg_hba.conf").write_text(hba)
+        self._options = (
+            *self._options,
+            *("ssl=on", f"ssl_cert_file={data}/tls.cert", f"ssl_key_file={data}/tls.key"),
+            *(f"ssl_ca_file={data}/tls.ca", "listen_addresses=127.0.0.1"),
+        )
+        self.start()
 
     def kill(self) -> None:
         """End the server and all connections at once, as by a loss of power."""

@@ -8,12 +8,14 @@ from typing import Any
 from engine.functions.connectors.connector_settings import fields, text
 from engine.functions.connectors.kafka.kafka_link import (
     ANSWER_S,
+    KafkaReasons,
     check_reachable,
     cluster_fields,
     configuration,
     library,
 )
 from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Sink
+from engine.functions.connectors.tls_settings import PemFiles
 
 SINK_SETTINGS = fields(
     ("bootstrapServers", "topic"),
@@ -39,16 +41,18 @@ class KafkaSink(Sink):
         self._topic = settings["topic"]
         self._kafka = library()
         name = f"magnetar-{context.tenant}-{context.namespace}-{context.name}-{context.instance}"
-        options = {
-            **configuration(settings, name),
-            "acks": "all",
-            "enable.idempotence": True,
-            "compression.type": settings["compression"],
-            "delivery.timeout.ms": int(ANSWER_S * 1000),
-            "logger": context.log,
-        }
-        self._producer = await asyncio.to_thread(self._kafka.Producer, options)
-        await asyncio.to_thread(check_reachable, self._producer, [self._topic])
+        reasons = KafkaReasons()
+        with PemFiles(settings) as files:
+            options = {
+                **configuration(settings, name, files, reasons),
+                "acks": "all",
+                "enable.idempotence": True,
+                "compression.type": settings["compression"],
+                "delivery.timeout.ms": int(ANSWER_S * 1000),
+                "logger": context.log,
+            }
+            self._producer = await asyncio.to_thread(self._kafka.Producer, options)
+        await asyncio.to_thread(check_reachable, self._producer, [self._topic], reasons)
 
     async def write(self, records: Sequence[Record]) -> None:
         """See ``Sink``."""

@@ -8,6 +8,7 @@ from typing import Any
 from engine.functions.connectors.built_in import BuiltIn, ConnectorEnd
 from engine.functions.connectors.connector_settings import fields, text, texts, whole
 from engine.functions.connectors.kafka.kafka_link import (
+    KafkaReasons,
     check_reachable,
     cluster_fields,
     configuration,
@@ -21,6 +22,7 @@ from engine.functions.connectors.spi import (
     Record,
     Source,
 )
+from engine.functions.connectors.tls_settings import PemFiles
 
 SOURCE_SETTINGS = fields(
     ("bootstrapServers", "topics"),
@@ -49,17 +51,19 @@ class KafkaSource(Source):
         self._committed: dict[tuple[str, int], int] = {}
         self._kafka = library()
         group = settings.get("group") or f"{context.tenant}.{context.namespace}.{context.name}"
-        options = {
-            **configuration(settings, f"magnetar-{context.instance}"),
-            "group.id": group,
-            "enable.auto.commit": False,
-            "session.timeout.ms": SESSION_MS,
-            "auto.offset.reset": settings["start"],
-            "isolation.level": "read_committed",
-            "logger": context.log,
-        }
-        self._consumer = await asyncio.to_thread(self._kafka.Consumer, options)
-        await asyncio.to_thread(check_reachable, self._consumer, settings["topics"])
+        reasons = KafkaReasons()
+        with PemFiles(settings) as files:
+            options = {
+                **configuration(settings, f"magnetar-{context.instance}", files, reasons),
+                "group.id": group,
+                "enable.auto.commit": False,
+                "session.timeout.ms": SESSION_MS,
+                "auto.offset.reset": settings["start"],
+                "isolation.level": "read_committed",
+                "logger": context.log,
+            }
+            self._consumer = await asyncio.to_thread(self._kafka.Consumer, options)
+        await asyncio.to_thread(check_reachable, self._consumer, settings["topics"], reasons)
         self._consumer.subscribe(settings["topics"], on_revoke=self._on_revoke)
 
     def _on_revoke(self, consumer: Any, partitions: Sequence[Any]) -> None:

@@ -1,16 +1,19 @@
 """Objects of S3 and servers of its protocol, as source and sink."""
 
 import asyncio
+import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from engine.functions.connectors.built_in import BuiltIn, ConnectorEnd
-from engine.functions.connectors.connector_settings import Schema, fields, number, text
+from engine.functions.connectors.connector_settings import Schema, fields, number, text, url
 from engine.functions.connectors.files.chunk_log import ChunkLog, SourceChunk
 from engine.functions.connectors.objects.bundle_formats import LINES, READERS
 from engine.functions.connectors.objects.bundling_sink import BundlingSink, bundle_fields
 from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Source
+from engine.functions.connectors.tls_settings import TRUST, PemFiles, trust_field
 from engine.offload.errors import MissingObjectError
 from engine.offload.object_store import ObjectStore
 from engine.offload.stores.obstore_stores import ANSWER_S, CONNECT_S, ObstoreStore
@@ -19,6 +22,7 @@ CHUNK_RECORDS = 1000
 END = 1 << 62
 """The end of an object's last chunk, which offsets count in records."""
 KEEP, DELETE = "keep", "delete"
+TRUST_VARIABLE = "SSL_CERT_FILE"
 
 
 def bucket_fields() -> dict[str, Schema]:
@@ -26,12 +30,14 @@ def bucket_fields() -> dict[str, Schema]:
     return {
         "bucket": text("Bucket", "Name of the bucket"),
         "prefix": text("Prefix", "Folder of the objects in the bucket", pattern="^[^/].*$"),
-        "endpoint": text(
-            "Endpoint", "URL of a server of the S3 protocol; empty: Amazon's", pattern="^https?://"
+        "endpoint": url(
+            "Endpoint", "URL of a server of the S3 protocol; empty: Amazon's", "^https?://[^/@?#]"
         ),
         "region": text("Region", "Region of the bucket", "us-east-1"),
         "accessKeyId": text("Access key", "Id of the access key", secret=True),
         "secretAccessKey": text("Secret key", "Secret of the access key", secret=True),
+        "sessionToken": text("Session token", "Token of temporary keys", secret=True),
+        **trust_field(),
     }
 
 
@@ -69,23 +75,46 @@ def open_bucket(settings: Mapping[str, Any]) -> ObjectStore:
         "endpoint": endpoint or None,
         "access_key_id": settings.get("accessKeyId"),
         "secret_access_key": settings.get("secretAccessKey"),
+        "session_token": settings.get("sessionToken"),
         "prefix": settings.get("prefix"),
     }
     try:
-        store = S3Store(
-            settings["bucket"],
-            region=settings["region"],
-            virtual_hosted_style_request=not endpoint,
-            client_options={
-                "timeout": f"{ANSWER_S}s",
-                "connect_timeout": f"{CONNECT_S}s",
-                "allow_http": endpoint.startswith("http://"),
-            },
-            **{name: value for name, value in options.items() if value},
-        )
+        with _trusted(settings):
+            store = S3Store(
+                settings["bucket"],
+                region=settings["region"],
+                virtual_hosted_style_request=not endpoint,
+                client_options={
+                    "timeout": f"{ANSWER_S}s",
+                    "connect_timeout": f"{CONNECT_S}s",
+                    "allow_http": endpoint.startswith("http://"),
+                },
+                **{name: value for name, value in options.items() if value},
+            )
     except (ValueError, obstore.exceptions.BaseError) as error:
         raise ConnectorError(f"configs.bucket: {str(error).splitlines()[0]}") from error
     return ObstoreStore(obstore, store)
+
+
+@contextmanager
+def _trusted(settings: Mapping[str, Any]) -> Iterator[None]:
+    """Have the library trust the authorities of the settings: it reads them when a store is made, from the file that
+    this variable names, and has no option for them. Raises ConnectorError."""
+    with PemFiles(settings) as files:
+        path = files.paths.get(TRUST)
+        if path is None:
+            yield
+            return
+        files.client_context()  # names the setting that is wrong, which the library does not
+        before = os.environ.get(TRUST_VARIABLE)
+        os.environ[TRUST_VARIABLE] = path
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[TRUST_VARIABLE]
+            else:
+                os.environ[TRUST_VARIABLE] = before
 
 
 class ObjectsSink(BundlingSink):

@@ -2,10 +2,17 @@
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
-from engine.functions.connectors.connector_settings import Schema, text
+from engine.functions.connectors.connector_settings import Schema, text, url
 from engine.functions.connectors.spi import ConnectorError
+from engine.functions.connectors.tls_settings import (
+    CERT,
+    KEY,
+    TRUST,
+    PemFiles,
+    client_tls_fields,
+)
 
 CONNECT_S = 10
 SECOND_LINE = 300
@@ -17,6 +24,10 @@ DEAD_PEER: Mapping[str, Any] = {
 """Parameters of libpq by which a server that is gone without a word is found within a minute."""
 
 
+MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+VERIFY = "verify-full"
+
+
 def refusal(setting: str, error: Exception) -> ConnectorError:
     """Return the error of a setting with a server's text, cut to what a reason has."""
     return ConnectorError(f"configs.{setting}: {str(error).strip()[:SECOND_LINE]}")
@@ -25,12 +36,19 @@ def refusal(setting: str, error: Exception) -> ConnectorError:
 def link_fields() -> dict[str, Schema]:
     """Return the settings of a connection."""
     return {
-        "url": text(
+        "url": url(
             "URL",
-            "postgresql://USER@HOST:PORT/DATABASE, with options such as ?sslmode=verify-full",
-            pattern="^postgres(ql)?://",
+            "postgresql://USER@HOST:PORT/DATABASE, with options such as ?target_session_attrs=primary",
+            "^postgres(ql)?://",
         ),
         "password": text("Password", "Password of the user", secret=True),
+        "sslMode": text(
+            "TLS",
+            "Whether the connection is encrypted and the server verified, as libpq's sslmode; empty: the URL's, else "
+            "verify-full with trusted certificates and prefer without",
+            choices=MODES,
+        ),
+        **client_tls_fields(),
     }
 
 
@@ -43,20 +61,31 @@ async def connect(settings: Mapping[str, Any], **options: str) -> Any:
         raise ConnectorError(
             "the package psycopg is not installed: pip install 'magnetar[connectors]'"
         ) from error
-    if urlsplit(settings["url"]).password:
-        raise ConnectorError("configs.url: give the password in configs.password")
     password = settings.get("password")
-    try:
-        return await psycopg.AsyncConnection.connect(
-            settings["url"],
-            autocommit=True,
-            connect_timeout=CONNECT_S,
-            application_name="magnetar",
-            **{**DEAD_PEER, **options},
-            **({"password": password} if password else {}),
-        )
-    except (psycopg.Error, UnicodeError) as error:
-        raise refusal("url", error) from error
+    # The library reads the files while it connects, and never again.
+    with PemFiles(settings) as files:
+        try:
+            return await psycopg.AsyncConnection.connect(
+                settings["url"],
+                autocommit=True,
+                connect_timeout=CONNECT_S,
+                application_name="magnetar",
+                **{**DEAD_PEER, **options, **_tls(settings, files)},
+                **({"password": password} if password else {}),
+            )
+        except (psycopg.Error, UnicodeError) as error:
+            raise refusal("url", error) from error
+
+
+def _tls(settings: Mapping[str, Any], files: PemFiles) -> dict[str, str]:
+    """Return libpq's options of TLS. Raises ConnectorError for certificates that cannot be used."""
+    if not files.paths:
+        return {"sslmode": settings["sslMode"]} if settings.get("sslMode") else {}
+    files.client_context()  # names the setting that is wrong, which libpq does not
+    in_url = parse_qs(urlsplit(settings["url"]).query).get("sslmode")
+    mode = settings.get("sslMode") or (in_url[-1] if in_url else VERIFY)
+    names = {TRUST: "sslrootcert", CERT: "sslcert", KEY: "sslkey"}
+    return {"sslmode": mode} | {names[name]: path for name, path in files.paths.items()}
 
 
 def table_name(name: str) -> tuple[str, str]:

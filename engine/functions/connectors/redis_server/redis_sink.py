@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.functions.connectors.connector_settings import fields, text, whole
-from engine.functions.connectors.redis_server.redis_link import open_redis, server_fields
+from engine.functions.connectors.redis_server.redis_link import RedisLink, server_fields
 from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Sink
 
 SET, HASH, LIST, STREAM, PUBLISH = "set", "hash", "list", "stream", "publish"
@@ -35,11 +35,12 @@ class RedisSink(Sink):
     async def open(self, settings: Mapping[str, Any], context: ConnectorContext) -> None:
         """See ``Sink``. Raises ConnectorError that names the setting."""
         self._settings, self._context = settings, context
-        self._redis: Any = None
+        self._link: RedisLink | None = None
         self._name = settings.get("name", "")
         if settings["mode"] != SET and not self._name:
             raise ConnectorError(f"configs.name: {settings['mode']} needs a name")
-        self._redis = await open_redis(settings)
+        self._link = await RedisLink.open(settings)
+        self._redis = self._link.client
         self._ordered = context.guarantee == "EFFECTIVELY_ONCE"
         self._positions = POSITIONS.format(context.tenant, context.namespace, context.name)
         self._written: dict[str, int] = {}
@@ -102,5 +103,5 @@ class RedisSink(Sink):
 
     async def close(self) -> None:
         """See ``Sink``."""
-        if self._redis is not None:
-            await self._redis.aclose()
+        if self._link is not None:
+            await self._link.close()

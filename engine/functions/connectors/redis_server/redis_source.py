@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.functions.connectors.built_in import BuiltIn, ConnectorEnd
 from engine.functions.connectors.connector_settings import fields, text, whole
-from engine.functions.connectors.redis_server.redis_link import ANSWER_S, open_redis, server_fields
+from engine.functions.connectors.redis_server.redis_link import ANSWER_S, RedisLink, server_fields
 from engine.functions.connectors.redis_server.redis_sink import SINK_SETTINGS, RedisSink
 from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Source
 
@@ -37,13 +37,14 @@ class RedisSource(Source):
         from redis.exceptions import RedisError, ResponseError
 
         self._settings, self._context = settings, context
-        self._redis: Any = None
+        self._link: RedisLink | None = None
         self._stream = settings["stream"]
         self._group = (
             settings.get("group") or f"{context.tenant}/{context.namespace}/{context.name}"
         )
         self._acked: list[bytes] = []
-        self._redis = await open_redis(settings)
+        self._link = await RedisLink.open(settings)
+        self._redis = self._link.client
         start = "0" if settings["start"] == EARLIEST else "$"
         try:
             await self._redis.xgroup_create(self._stream, self._group, id=start, mkstream=True)
@@ -130,8 +131,8 @@ class RedisSource(Source):
 
     async def close(self) -> None:
         """See ``Source``."""
-        if self._redis is not None:
-            await self._redis.aclose()
+        if self._link is not None:
+            await self._link.close()
 
 
 def _number(consumer: bytes) -> int | None:

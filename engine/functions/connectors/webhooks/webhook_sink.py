@@ -1,16 +1,31 @@
 """Messages as requests to a URL."""
 
 import asyncio
+import base64
 import hashlib
 import hmac
-import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import h11
+
 from engine.base.tasks import TaskScope
 from engine.functions.connectors.built_in import BuiltIn, ConnectorEnd
-from engine.functions.connectors.connector_settings import fields, mapping, number, text, whole
+from engine.functions.connectors.connector_settings import (
+    fields,
+    mapping,
+    number,
+    text,
+    url,
+    whole,
+)
 from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Sink
+from engine.functions.connectors.tls_settings import (
+    VERIFY_HOST,
+    PemFiles,
+    client_tls_fields,
+    verify_host_field,
+)
 from engine.functions.connectors.webhooks.webhook_source import SOURCE_SETTINGS, WebhookSource
 from engine.net.http_client import HttpClient, HttpError
 from engine.net.network import LoopNetwork
@@ -22,10 +37,14 @@ BUSY = (408, 425, 429)
 """Statuses, besides those from 500, after which a request is repeated."""
 SINK_SETTINGS = fields(
     ("url",),
-    url=text("URL", "Address of the requests", pattern="^https?://[^/]"),
+    url=url("URL", "Address of the requests", "^https?://[^/@?#]+([/?].*)?$"),
     method=text("Method", "Method of the requests", "POST", choices=("POST", "PUT", "PATCH")),
     contentType=text("Content type", "Content-Type of the requests", "application/json"),
     headers=mapping("Headers", "Headers of each request, such as Authorization", secret=True),
+    user=text("User", "User for basic authentication", pattern="^[^:]+$"),
+    password=text("Password", "Password for basic authentication", secret=True),
+    **client_tls_fields(),
+    **verify_host_field(),
     signingSecret=text(
         "Signing secret",
         "Key of the header X-Magnetar-Signature: sha256= and the HMAC of the body",
@@ -41,15 +60,28 @@ class WebhookSink(Sink):
     """A sink of requests. ``Idempotency-Key`` has the message's id, by which a receiver knows a repetition."""
 
     async def open(self, settings: Mapping[str, Any], context: ConnectorContext) -> None:
-        """See ``Sink``."""
+        """See ``Sink``. Raises ConnectorError that names the setting."""
         self._settings, self._context = settings, context
-        trusted = ssl.create_default_context()
+        self._client: HttpClient | None = None
+        with PemFiles(settings) as files:
+            trusted = files.client_context(verify_host=settings[VERIFY_HOST])
+        self._check_headers()
         self._client = HttpClient(
             LoopNetwork(),
             timeout_s=settings["timeoutSeconds"],
             answer_bytes_max=ANSWER_BYTES_MAX,
             tls=lambda: trusted,
         )
+
+    def _check_headers(self) -> None:
+        """Raise ConnectorError for headers that no request can have, without their values, which may be secret."""
+        lines = {"contentType": {"Content-Type": self._settings["contentType"]}}
+        for setting, headers in (lines | {"headers": self._settings["headers"]}).items():
+            for name, value in headers.items():
+                try:
+                    h11.Request(method="POST", target="/", headers=[("Host", "x"), (name, value)])
+                except (h11.LocalProtocolError, UnicodeError) as error:
+                    raise ConnectorError(f"configs.{setting}: {name!r} is no header") from error
 
     async def write(self, records: Sequence[Record]) -> None:
         """See ``Sink``. In order, a message that cannot be delivered fails those behind it, which would overtake it."""
@@ -79,6 +111,7 @@ class WebhookSink(Sink):
 
     async def _deliver(self, record: Record) -> None:
         """Send a message until it is accepted. Raises ConnectorError or HttpError for the last failure."""
+        assert self._client is not None
         body = record.payload
         headers = self._headers(record, body)
         pause_s = FIRST_PAUSE_S
@@ -108,6 +141,11 @@ class WebhookSink(Sink):
             ("Idempotency-Key", record.message_id),
             *self._settings["headers"].items(),
         ]
+        user = self._settings.get("user")
+        if user:
+            login = f"{user}:{self._settings.get('password', '')}"
+            value = f"Basic {base64.b64encode(login.encode()).decode()}"
+            headers.append(("Authorization", value))
         secret = self._settings.get("signingSecret")
         if secret:
             digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
@@ -116,7 +154,8 @@ class WebhookSink(Sink):
 
     async def close(self) -> None:
         """See ``Sink``."""
-        self._client.close()
+        if self._client is not None:
+            self._client.close()
 
 
 HTTP = BuiltIn(

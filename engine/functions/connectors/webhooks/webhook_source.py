@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 
 from engine.functions.connectors.connector_settings import fields, number, text, texts, whole
 from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Source
+from engine.functions.connectors.tls_settings import PemFiles, server_tls_fields
 from engine.net.http import HttpServer, Request, Response, json_response
 from engine.net.network import LoopNetwork
 
@@ -24,6 +25,7 @@ SOURCE_SETTINGS = fields(
     ),
     path=text("Path", "Path of the requests", "/", pattern="^/"),
     token=text("Token", "Requests must have it as Authorization: Bearer TOKEN", secret=True),
+    **server_tls_fields(),
     records=text(
         "Records",
         "whole: a body is a message; lines: each of its lines is",
@@ -69,6 +71,7 @@ class WebhookSource(Source):
         self._unsettled = 0
         self._arrived = asyncio.Event()
         self._pending: dict[_Pending, None] = {}
+        self._files = PemFiles(settings)
         self._server = HttpServer(
             LoopNetwork(),
             self._handle,
@@ -77,7 +80,7 @@ class WebhookSource(Source):
         )
         port = settings["port"] + context.instance
         try:
-            await self._server.listen(settings["host"], port)
+            await self._server.listen(settings["host"], port, tls=self._files.server_context())
         except (OSError, OverflowError) as error:
             raise ConnectorError(f"configs.port: {settings['host']}:{port}: {error}") from error
 
@@ -153,6 +156,7 @@ class WebhookSource(Source):
                 pending.answer.set_result(_refusal(503, "The source stops"))
         await asyncio.sleep(0)  # the answers are written
         await self._server.close()
+        self._files.close()
 
 
 def _refusal(status: int, reason: str) -> Response:

@@ -1,5 +1,7 @@
 """Settings of connectors: errors name the field, and secrets are shown nowhere."""
 
+import re
+
 import pytest
 
 from engine.base.errors import UnusableField
@@ -94,3 +96,23 @@ def test_defaults_of_the_catalogue_are_valid_themselves(name: str) -> None:
             relaxed = {**end.settings, "required": []}
             assert checked(relaxed, checked(relaxed, {})) == checked(relaxed, {})
             assert end.condition.endswith(".")
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize(
+    "rest", ["app:secret@host/x", "host/x?password=secret", "host/?SSLPassword=secret"]
+)
+def test_a_url_with_a_password_is_refused_without_it(name: str, rest: str) -> None:
+    for end in (CATALOGUE[name].source, CATALOGUE[name].sink):
+        if end is None:
+            continue
+        for field, rules in end.settings["properties"].items():
+            if "URL" not in (rules["title"], rules["description"][:3]):
+                continue
+            scheme = re.sub(r"[^a-z].*", "", rules["pattern"].lstrip("^("))
+            settings = {field: f"{scheme}://{rest}"}
+            with pytest.raises(UnusableField) as caught:
+                checked({**end.settings, "required": []}, settings)
+            assert caught.value.field == f"configs.{field}"
+            assert "shows its password" in caught.value.reason
+            assert "secret@" not in caught.value.reason
