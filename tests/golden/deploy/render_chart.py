@@ -32,6 +32,7 @@ VARIANTS: dict[str, dict[str, str]] = {
         "bookkeeper.volumes.persistence": "false",
         "zookeeper.volumes.persistence": "false",
         "gateway.volumes.persistence": "false",
+        "functions.runAsUsers": "",
     },
 }
 """Values by the name of their file."""

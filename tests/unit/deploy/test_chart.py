@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from bookie.settings import PROGRAM as BOOKIE
+from engine.functions.worker.settings import PROGRAM as FUNCTIONS_WORKER
 from engine.proxy.settings import PROGRAM as PROXY
 from engine.settings import PROGRAM as BROKER
 from gateway.environment import PROGRAM as GATEWAY
@@ -28,14 +29,24 @@ from tests.golden.deploy.render_chart import (
     text_of,
 )
 
-PROGRAMS = {"bookie": BOOKIE, "broker": BROKER, "proxy": PROXY, "gateway": GATEWAY}
+PROGRAMS = {
+    **{"bookie": BOOKIE, "broker": BROKER, "proxy": PROXY, "gateway": GATEWAY},
+    "functions-worker": FUNCTIONS_WORKER,
+}
 FILES = {
     *("ca.pem", "server.pem", "server.key", "magnetar-broker.pem", "magnetar-broker.key"),
     *("token.key", "magnetar-broker.token", "magnetar-gateway.token", "magnetar-proxy.token"),
-    *("internal-token", "session.key", "postgres.password", "redis.password"),
+    *(
+        "magnetar-functions.token",
+        "internal-token",
+        "session.key",
+        "postgres.password",
+        "redis.password",
+    ),
     *("spark.conf", "spark.token"),
 }
 """Files that magnetar-secrets makes."""
+CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "KILL", "SETGID", "SETUID"]
 Objects = list[dict[str, Any]]
 
 
@@ -159,7 +170,12 @@ def test_containers_may_do_little(objects: Objects) -> None:
         assert spec["securityContext"]["runAsNonRoot"] is True, name
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
         for item in containers(template):
-            assert item["securityContext"] == {
+            security = dict(item["securityContext"])
+            if item["name"] == "functions-worker" and security.pop("runAsUser", None) == 0:
+                # Root with the least that runs each instance as a user of its own.
+                assert (security.pop("runAsGroup"), security.pop("runAsNonRoot")) == (0, False)
+                assert security["capabilities"].pop("add") == CAPABILITIES
+            assert security == {
                 "allowPrivilegeEscalation": False,
                 "readOnlyRootFilesystem": True,
                 "capabilities": {"drop": ["ALL"]},
@@ -202,6 +218,38 @@ def test_a_program_accepts_its_settings(
         assert settings.identity.general.authentication_enabled is secured
 
 
+def test_users_code_can_read_no_secret(objects: Objects, request: pytest.FixtureRequest) -> None:
+    name = "rel-magnetar-functions-worker"
+    data = of_kind(objects, "ConfigMap")[name]["data"]
+    template = dict(pods(objects))[name]
+    (container,) = template["spec"]["containers"]
+    volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
+    if "open" in request.node.name:  # the variant with trusted code: the worker's own user
+        assert "MAGNETAR_FUNCTIONS_WORKER_RUN_AS_USER" not in data
+        assert "add" not in container["securityContext"]["capabilities"]
+        return
+    assert data["MAGNETAR_FUNCTIONS_WORKER_RUN_AS_USER"] == "200000-200999"
+    # Files of the mode 0440 are for root and the group of the pod, which an instance leaves.
+    assert volumes["secrets"]["secret"]["defaultMode"] == 0o440
+    trusted = Path(data["MAGNETAR_BROKER_CLIENT_TRUST_CERTS_FILE_PATH"])
+    (mount,) = (m for m in container["volumeMounts"] if m["mountPath"] == str(trusted.parent))
+    shown = volumes[mount["name"]]["secret"]
+    assert shown["items"] == [{"key": "ca.pem", "path": trusted.name}]
+    assert shown["defaultMode"] == 0o444
+
+
+def test_a_function_s_token_is_signed_by_the_private_key_where_there_is_no_secret_key() -> None:
+    values = {"auth.authentication.jwt.usingSecretKey": "false"}
+    objects = render(helm(), values)
+    data = of_kind(objects, "ConfigMap")["rel-magnetar-functions-worker"]["data"]
+    assert data["MAGNETAR_TOKEN_SIGNING_KEY"] == "file:///run/secrets/magnetar/token-private.key"
+    spec = dict(pods(objects))["rel-magnetar-functions-worker"]["spec"]
+    (secret,) = (v["secret"] for v in spec["volumes"] if v["name"] == "secrets")
+    keys = {item["key"] for item in secret["items"]}
+    assert {"token-public.key", "token-private.key", "magnetar-functions.token"} <= keys
+    assert "token.key" not in keys
+
+
 def test_settings_by_pulsar_s_names_become_variables() -> None:
     objects = render(
         helm(),
@@ -210,6 +258,7 @@ def test_settings_by_pulsar_s_names_become_variables() -> None:
             "broker.configData.PULSAR_PREFIX_maxMessageSize": "1048576",
             "broker.configData.PULSAR_MEM": "-Xmx1g",
             "bookkeeper.configData.diskUsageThreshold": "0.9",
+            "functions.configData.failureCheckFreqMs": "2000",
         },
     )
     maps = of_kind(objects, "ConfigMap")
@@ -217,6 +266,8 @@ def test_settings_by_pulsar_s_names_become_variables() -> None:
     assert broker["MAGNETAR_BROKER_DELETE_INACTIVE_TOPICS_ENABLED"] == "false"
     assert broker["MAGNETAR_MAX_MESSAGE_SIZE"] == "1048576"
     assert bookie["MAGNETAR_BOOKIE_DISK_USAGE_THRESHOLD"] == "0.9"
+    worker = maps["rel-magnetar-functions-worker"]["data"]
+    assert worker["MAGNETAR_FUNCTIONS_WORKER_FAILURE_CHECK_FREQ_MS"] == "2000"
     assert not [name for name in broker if name.endswith("MEM")]
     assert broker["MAGNETAR_MANAGED_LEDGER_DEFAULT_ACK_QUORUM"] == "2"
 

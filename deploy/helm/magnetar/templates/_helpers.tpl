@@ -64,7 +64,7 @@ MAGNETAR_INSECURE_ANYWHERE: "true"
 {{- end }}
 {{- end }}
 
-{{/* Settings of brokers, proxies and gateways: who calls, and their own credentials. */}}
+{{/* Settings of brokers, proxies, functions workers and gateways: who calls, and their own credentials. */}}
 {{- define "magnetar.callerEnvironment" -}}
 {{- $values := .root.Values -}}
 {{- if $values.auth.authentication.enabled }}
@@ -91,7 +91,7 @@ MAGNETAR_TLS_CERTIFICATE_FILE_PATH: /run/secrets/magnetar/server.pem
 MAGNETAR_TLS_KEY_FILE_PATH: /run/secrets/magnetar/server.key
 MAGNETAR_TLS_TRUST_CERTS_FILE_PATH: /run/secrets/magnetar/ca.pem
 MAGNETAR_BROKER_CLIENT_TLS_ENABLED: "true"
-MAGNETAR_BROKER_CLIENT_TRUST_CERTS_FILE_PATH: /run/secrets/magnetar/ca.pem
+MAGNETAR_BROKER_CLIENT_TRUST_CERTS_FILE_PATH: {{ .trusted | default "/run/secrets/magnetar/ca.pem" }}
 {{- end }}
 {{- end }}
 
@@ -221,10 +221,10 @@ enableServiceLinks: false
 {{- if .root.Values.auth.authentication.enabled }}{{ ternary "token.key" "token-public.key" .root.Values.auth.authentication.jwt.usingSecretKey }},{{ .role }}.token{{ end }}
 {{- end }}
 
-{{/* A probe of a page of a broker, a bookie or a proxy. */}}
+{{/* A probe of a page of a broker, a bookie, a proxy or a functions worker. */}}
 {{- define "magnetar.probes" -}}
 startupProbe:
-  httpGet: {path: /ready, port: {{ .port }}}
+  httpGet: {path: {{ .startupPath | default "/ready" }}, port: {{ .port }}}
   periodSeconds: 3
   failureThreshold: {{ .startup }}
 readinessProbe:
