@@ -83,8 +83,9 @@ async def _read_rest(first: bytes, receive: Receive, limit: int) -> bytes:
     raise RequestDataTooBig
 
 
-async def drop_rest(receive: Receive) -> None:
-    """Receive and drop the rest of a refused body, for at most LINGER_S and DROPPED_BYTES_MAX.
+async def drop_rest(receive: Receive) -> bool:
+    """Receive and drop the rest of a refused body, for at most LINGER_S and DROPPED_BYTES_MAX; return whether that was
+    all of it.
 
     The server closes the connection after the answer, and a client that still sends would see a reset instead of it.
     """
@@ -96,8 +97,9 @@ async def drop_rest(receive: Receive) -> None:
                 if message["type"] == "http.disconnect":
                     raise ClientGoneError
                 if not message.get("more_body", False):
-                    return
+                    return True
                 dropped += len(message["body"])
+    return False
 
 
 class WithRepeatedHeaders(HttpResponse):

@@ -73,8 +73,8 @@ class HttpHandler(BaseHandler):
             # A task of its own: a change that has begun is finished and audited also when the server cancels the call.
             change = self._tasks.spawn("change", self._answer(request))
             answer = await asyncio.shield(change)
-            if request.late is not None:
-                await request.late.drop()
+            if request.late is not None and not await request.late.drop():
+                answer.headers["Connection"] = "close"
             await send_answer(answer, send, head=False, secure=is_secure(request.scope))
 
     async def _answer(self, request: HttpRequest) -> HttpResponseBase:

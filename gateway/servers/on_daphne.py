@@ -5,8 +5,8 @@ Importing this module installs Twisted's reactor, so only ``gateway.serve`` impo
 
 import asyncio
 import socket
+from functools import partial
 from io import BytesIO
-from tempfile import TemporaryFile
 from typing import Any
 
 from daphne.http_protocol import HTTPFactory, WebRequest
@@ -35,28 +35,106 @@ IDLE_S = 60
 """See ``gateway.servers.on_uvicorn.IDLE_S``."""
 
 
+class _Upload:
+    """The body of an upload on its way to the application, which is called at the head and judges the caller before it
+    takes a byte. Pieces that it has not taken are bounded: the connection is not read then.
+
+    For Daphne it is the queue of the application's messages.
+    """
+
+    def __init__(self, channel: "_Channel") -> None:
+        self._channel = channel
+        self._messages: asyncio.Queue[exchange.Message] = asyncio.Queue()
+        self._bytes = 0
+        self.is_held_back = False
+        self.is_expected = False
+        """True while the client waits for ``100 Continue``."""
+        self.is_complete = False
+
+    def put_nowait(self, message: exchange.Message) -> None:
+        """Pass on that the client has disconnected. Daphne's own message of a body is left out: it has none."""
+        if message["type"] == "http.disconnect":
+            self.is_held_back = False
+            self._messages.put_nowait(message)
+
+    def feed(self, data: bytes) -> None:
+        """Pass on a piece that was received."""
+        self._put(data, more=True)
+        if self._bytes > BUFFERED_BYTES_MAX and not self.is_held_back:
+            self.is_held_back = True
+            self._channel.hold_back()
+
+    def end(self) -> None:
+        """Pass on that the body is complete."""
+        self.is_complete = True
+        self._put(b"", more=False)
+
+    def _put(self, data: bytes, *, more: bool) -> None:
+        self._bytes += len(data)
+        self._messages.put_nowait({"type": "http.request", "body": data, "more_body": more})
+
+    async def receive(self) -> exchange.Message:
+        """Return the next message, as ASGI's ``receive`` does."""
+        if self.is_expected:
+            self.is_expected = False
+            self._channel.invite()
+        message = await self._messages.get()
+        self._bytes -= len(message.get("body", b""))
+        if self.is_held_back and self._bytes <= BUFFERED_BYTES_MAX // 2:
+            self.is_held_back = False
+            self._channel.go_on()
+        return message
+
+
 class _Request(WebRequest):  # type: ignore[misc]
-    """Daphne's request with its body in memory, where ``_Channel`` bounds it. Twisted would write it to a file, as is
-    done with an upload here: it is complete before the application judges its caller. One that names no caller is not
-    received."""
+    """Daphne's request. A body is in memory, where ``_Channel`` bounds it; that of an upload goes to the application in
+    pieces, which Daphne would call only when it is complete."""
+
+    upload: _Upload | None = None
 
     def gotLength(self, length: int | None) -> None:
-        self.content = TemporaryFile() if self.is_upload else BytesIO()  # noqa: SIM115 - its owner closes it
+        self.content = BytesIO()
 
     @property
     def is_upload(self) -> bool:
+        headers = self.requestHeaders
+        if headers.hasHeader(b"Upgrade"):
+            return False
+        given = headers.getRawHeaders(b"Content-Type") or []
         return uploads.is_upload(
             {
                 "method": self.channel._command.decode("latin-1"),
                 "raw_path": self.channel._path,
-                "headers": self.lower_headers,
+                "headers": [(b"content-type", value) for value in given],
             }
         )
 
-    @property
-    def lower_headers(self) -> list[tuple[bytes, bytes]]:
-        headers = self.requestHeaders.getAllRawHeaders()
-        return [(name.lower(), value) for name, values in headers for value in values]
+    def begin_upload(self, command: bytes, path: bytes, version: bytes) -> None:
+        """Call the application, as ``requestReceived`` does when a body is complete."""
+        self.method, self.uri, self.clientproto = command, path, version
+        self.path = path.partition(b"?")[0]
+        self.args: dict[bytes, list[bytes]] = {}
+        self.process()
+
+    def handleContentChunk(self, data: bytes) -> None:
+        if self.upload is None:
+            super().handleContentChunk(data)
+        else:
+            self.upload.feed(data)
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
+        if self.upload is None:
+            super().requestReceived(command, path, version)
+        else:
+            self.upload.end()
+
+    def handle_reply(self, message: exchange.Message) -> None:
+        """See Daphne's. A connection is not kept behind an answer that comes before the end of the body."""
+        is_early = self.upload is not None and not self.upload.is_complete
+        if is_early and message["type"] == "http.response.start" and self.channel is not None:
+            self.channel.persistent = 0
+            self.responseHeaders.setRawHeaders(b"connection", [b"close"])
+        super().handle_reply(message)
 
 
 class _Channel(http.HTTPChannel):
@@ -64,7 +142,8 @@ class _Channel(http.HTTPChannel):
 
     A head has one deadline, however slowly its bytes arrive, and a body another one. A body above the application's
     limit, by its Content-Length or by the bytes received, is cut off; the application refuses it, and further data is
-    dropped. A head with a folded line is refused, and one whose transfer coding is not ``chunked``, as in uvicorn.
+    dropped. So is what comes of an upload behind its answer. A head with a folded line is refused, and one whose
+    transfer coding is not ``chunked``, as in uvicorn.
     """
 
     transport: Any
@@ -125,11 +204,14 @@ class _Channel(http.HTTPChannel):
         return bool(super().headerReceived(line))  # type: ignore[no-untyped-call]
 
     def allHeadersReceived(self) -> None:
-        is_upload = self.requests[-1].is_upload
-        self._bytes_max = uploads.bytes_max() if is_upload else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        self._body_s = uploads.TIMEOUT_S if is_upload else exchange.BODY_TIMEOUT_S
-        is_too_long = self.length is not None and self.length > self._bytes_max
-        if is_too_long or (is_upload and uploads.presents_nothing(self.requests[-1].lower_headers)):
+        request = self.requests[-1]
+        if request.is_upload:
+            request.upload = _Upload(self)
+            super().allHeadersReceived()  # type: ignore[no-untyped-call]
+            self.setTimeout(IDLE_S)  # type: ignore[no-untyped-call]
+            request.begin_upload(self._command, self._path, self._version)
+            return
+        if self.length is not None and self.length > self._bytes_max:
             self._cut = True
             self.length = 0  # The application refuses the request by its head.
             self.requests[-1].requestHeaders.removeHeader(b"Expect")
@@ -144,23 +226,59 @@ class _Channel(http.HTTPChannel):
             return  # Data of the same read as the head.
         receives = not self._handlingRequest
         super().rawDataReceived(data)
-        if not receives or self._handlingRequest:
+        if not receives or self._handlingRequest or not self.requests:
             return
-        if self.requests[-1].content.tell() > self._bytes_max:
+        upload = self.requests[-1].upload
+        if upload is not None:
+            if not upload.is_held_back:
+                self.setTimeout(IDLE_S)  # type: ignore[no-untyped-call]
+        elif self.requests[-1].content.tell() > self._bytes_max:
             self._cut = True
             self.persistent = 0
             self.allContentReceived()  # The application refuses the body by its size.
 
+    def _send100Continue(self) -> None:
+        upload = self.requests[-1].upload
+        if upload is None:
+            self.invite()
+        else:
+            upload.is_expected = True
+
+    def invite(self) -> None:
+        """Have the client send the body that it has announced."""
+        super()._send100Continue()  # type: ignore[no-untyped-call]
+
+    def hold_back(self) -> None:
+        """Read nothing, until ``go_on``."""
+        self._networkProducer.pauseProducing()  # type: ignore[misc]
+        self.setTimeout(None)  # type: ignore[no-untyped-call]
+
+    def go_on(self) -> None:
+        """Read the rest of an upload."""
+        self._networkProducer.resumeProducing()  # type: ignore[misc]
+        self.setTimeout(IDLE_S)  # type: ignore[no-untyped-call]
+
     def allContentReceived(self) -> None:
+        if not self.requests:
+            return  # An upload without content was refused by its head.
         super().allContentReceived()  # type: ignore[no-untyped-call]
         self._savedTimeOut = IDLE_S
 
     def timeoutConnection(self) -> None:
         if self.line_mode or self._handlingRequest:
             super().timeoutConnection()  # type: ignore[no-untyped-call]
+        elif self.requests[-1].upload is not None:
+            self.transport.abortConnection()  # The application may be answering.
         else:
             reason = f"The request body did not arrive within {self._body_s:g} s"
             self._refuse(answer(408, reason))
+
+    def requestDone(self, request: Any) -> None:
+        """See Twisted's. An upload that is answered before its end is cut off."""
+        if request.upload is not None and not request.upload.is_complete:
+            self._cut = True
+            self.persistent = 0
+        super().requestDone(request)  # type: ignore[no-untyped-call]
 
     def loseConnection(self) -> None:
         if self._cut:
@@ -274,7 +392,18 @@ def _socket_of(sockets: Sockets) -> type:
 
 
 class _Server(Server):  # type: ignore[misc]
-    """Daphne's server, whose ``send`` waits while a client does not read a long answer."""
+    """Daphne's server, whose ``send`` waits while a client does not read a long answer, and which calls the application
+    at the head of an upload."""
+
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+        """See Daphne's."""
+        upload = protocol.upload
+        if upload is None:
+            return super().create_application(protocol, scope)
+        scope |= {"asgi": {"version": "3.0"}, "extensions": {uploads.LINGERS: {}}}
+        call = self.application(scope, upload.receive, partial(self.handle_reply, protocol))
+        self.connections[protocol]["application_instance"] = asyncio.ensure_future(call)
+        return upload
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         """Send a message and wait until its bytes fit the buffer. A cancellation closes the connection."""

@@ -6,7 +6,6 @@ takes one; its body stays in the connection until the view asks for it.
 
 import asyncio
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
@@ -14,7 +13,6 @@ from tempfile import TemporaryFile
 from django.conf import settings
 from django.http import HttpRequest
 
-from engine.auth.http_credentials import AUTHORIZATION, METHOD_HEADER
 from engine.base.errors import MagnetarError, NotReady
 from gateway.clusters.cluster import Parts
 from gateway.clusters.registry import clusters_for
@@ -32,10 +30,10 @@ TIMEOUT_S = 300.0
 """Time within which an upload must be complete."""
 FORM_BYTES_MAX = 2 << 20
 """Bytes of a form beside the file in it."""
+LINGERS = "magnetar.lingers"
+"""Extension of a server that itself drops what comes of a body behind its answer, before it closes the connection."""
 UPLOADS_MAX = 8
 """Uploads that a gateway receives at once."""
-NAMING_HEADERS = tuple(name.lower().encode() for name in (AUTHORIZATION, METHOD_HEADER, "Cookie"))
-"""Headers by which a caller names itself."""
 _PATH = re.compile(
     rb"(/clusters/[^/]+)?/(admin/v[23]/(functions|sinks?|sources?|packages)|api/v1/functions)/"
 )
@@ -68,17 +66,6 @@ def is_upload(scope: Message) -> bool:
         return False
     kinds = [value for name, value in scope["headers"] if name == b"content-type"]
     return any(is_form(kind.decode("latin-1")) for kind in kinds)
-
-
-def presents_nothing(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Return whether a request, with headers in lower case, is refused because nothing in it names a caller.
-
-    For servers without TLS: a certificate names a caller, too.
-    """
-    general = settings.IDENTITY.general
-    if not general.authentication_enabled or general.anonymous_user_role:
-        return False
-    return not any(name in NAMING_HEADERS for name, _ in headers)
 
 
 def bytes_max() -> int:
@@ -136,13 +123,17 @@ class LateBody:
             file.flush()
             return mmap(file.fileno(), 0, access=ACCESS_READ) if size else b""
 
-    async def drop(self) -> None:
-        """Receive and drop what is left, within bounds, so that the client reads the answer."""
-        if self._is_pending:
-            self._is_pending = False
-            if not any(name == b"expect" for name, _ in self._scope["headers"]):
-                with suppress(ClientGoneError):
-                    await drop_rest(self._receive)
+    async def drop(self) -> bool:
+        """Drop what is left, within bounds, so that the client reads the answer; return False where the connection
+        must be closed behind the answer, because more may come."""
+        if not self._is_pending or LINGERS in (self._scope.get("extensions") or {}):
+            return True
+        self._is_pending = False
+        if any(name == b"expect" for name, _ in self._scope["headers"]):
+            return False
+        with suppress(ClientGoneError):
+            return await drop_rest(self._receive)
+        return False
 
 
 async def form_body(request: HttpRequest) -> bytes | mmap:

@@ -1,8 +1,9 @@
 """A small application under a real server: ``python -m tests.support.net.echo_server uvicorn PORT IDLE_S ADDRESS_MAX``.
 
 With ``TLS_PORT CERT KEY CA`` behind these, uvicorn also serves in TLS. The header X-Caller has the scheme and the
-subject of the certificate. HTTP answers the number of body bytes, at most 1 MiB; a WebSocket gets its texts back and is
-not read while it does not read; ``/no`` refuses.
+subject of the certificate. HTTP answers the number of body bytes, at most 1 MiB; an upload with a token that is not
+``right`` is refused by its head, and one to a path that ends with ``slow`` is received slowly. A WebSocket gets its
+texts back and is not read while it does not read; ``/no`` refuses.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from engine.base.loop import EventLoop
 from engine.net.tls import ServerFiles
 from gateway.http import exchange
 from gateway.http.connection import certificate_of
+from gateway.http.forms.uploads import is_upload
 from gateway.http.refusal import refuse
 from gateway.http.socket_port import port_of
 from gateway.serve import NAME, listen
@@ -49,10 +51,30 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await receive()
 
 
+async def upload(scope: dict[str, Any], receive: Any) -> tuple[int, int]:
+    """Return the status of an upload, and the bytes of its body."""
+    if (b"authorization", b"Bearer right") not in scope["headers"]:
+        return 401, 0
+    size, more = 0, True
+    while more:
+        if scope["path"].endswith("slow"):
+            await asyncio.sleep(0.02)
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise exchange.ClientGoneError
+        size += len(message["body"])
+        more = message.get("more_body", False)
+    return 200, size
+
+
 async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
     status, body = 200, b""
     try:
-        body = str(len(await exchange.read_body(scope, receive))).encode()
+        if is_upload(scope):
+            status, size = await upload(scope, receive)
+        else:
+            size = len(await exchange.read_body(scope, receive))
+        body = str(size).encode()
     except RequestDataTooBig:
         status = 413
     except exchange.SlowBodyError:
@@ -62,7 +84,7 @@ async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
     certificate = certificate_of(scope) or {}
     caller = f"{scope['scheme']} {certificate.get('subject')}".encode()
     headers = [(b"content-length", str(len(body)).encode()), (b"x-caller", caller)]
-    if status != 200:
+    if status in (408, 413):
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
