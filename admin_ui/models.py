@@ -163,6 +163,7 @@ class ChangeSet(models.Model):
                 condition=models.Q(state__in=ChangeState.values), name="change_state_is_known"
             ),
         )
+        indexes = (models.Index(fields=["cluster", "created_at", "id"], name="change_by_creation"),)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id} {self.state}"
@@ -183,7 +184,10 @@ class ChangeItem(models.Model):
 
     class Meta:
         ordering = ("id",)
-        indexes = (models.Index(fields=["change_set", "state", "id"], name="change_item_state"),)
+        indexes = (
+            models.Index(fields=["change_set", "state", "id"], name="change_item_state"),
+            models.Index(fields=["change_set", "topic", "id"], name="change_item_topic"),
+        )
 
     def __str__(self) -> str:
         return f"{self.topic} {self.subscription} {self.state}".replace("  ", " ")

@@ -28,27 +28,35 @@ def window(params: Params, limit_max: int = LIMIT_MAX) -> tuple[int, int]:
     )
 
 
-def list_choice(params: Params, fields: Collection[str], order: str) -> Chosen:
-    """Return the filter and order of a request for a list with ``fields``; ``order``: the one without a choice. Raises
-    InvalidField."""
-    sort = params.get("sort") or order
+def sort_of(params: Params, fields: Collection[str], default: str) -> str:
+    """Return the order of a list request: one of ``fields``, ``-`` in front for descending. Raises InvalidField."""
+    sort = params.get("sort") or default
     if sort.removeprefix("-") not in fields:
         raise InvalidField(
             "sort", f"must be one of {', '.join(fields)}, '-' in front to turn round"
         )
-    domain = params.get("domain", "")
-    if domain not in ("", *DOMAINS):
-        raise InvalidField("domain", "must be persistent or non-persistent")
-    attention = params.get("attention", "")
-    if attention not in ("", *CAUSES):
-        raise InvalidField("attention", f"must be one of {', '.join(CAUSES)}")
+    return sort
+
+
+def choice(params: Params, name: str, allowed: Collection[str]) -> str:
+    """Return a value of a request that is one of ``allowed``; empty without one. Raises InvalidField."""
+    value = params.get(name, "")
+    if value not in ("", *allowed):
+        raise InvalidField(name, f"must be one of {', '.join(allowed)}")
+    return value
+
+
+def list_choice(params: Params, fields: Collection[str], order: str) -> Chosen:
+    """Return the filter and order of a request for a list with ``fields``; ``order``: the one without a choice. Raises
+    InvalidField."""
+    sort = sort_of(params, fields, order)
     return Chosen(
         q=params.get("q", ""),
         tenant=params.get("tenant", ""),
         namespace=params.get("namespace", ""),
-        domain=domain,
+        domain=choice(params, "domain", DOMAINS),
         sort=sort,
-        attention=attention,
+        attention=choice(params, "attention", CAUSES),
         older_s=number(params, "older_s", 0, 0, OLDER_MAX_S),
     )
 

@@ -4,6 +4,7 @@ from django.http import HttpRequest, HttpResponse
 
 from admin_ui.access import operations, selectors, shapes
 from admin_ui.calls import WINDOW, Call, ClusterView, Parameter, query
+from admin_ui.lists.record_order import sort_parameter
 from admin_ui.place import ADMIN_OF_PLACE, PLACE, SUBSCRIPTION, place_of
 from engine.auth.rights import AUTHENTICATED
 from gateway.clusters.registry import clusters_for
@@ -37,7 +38,11 @@ class RolesView(ClusterView):
         "get": Call(
             "listRoles",
             shapes.RolesAnswer,
-            (Parameter("q", "part of the name, in any case"), *WINDOW),
+            (
+                Parameter("q", "part of the name, in any case"),
+                sort_parameter(selectors.SORTS, selectors.DEFAULT_SORT),
+                *WINDOW,
+            ),
             errors=(400,),
         )
     }
@@ -54,7 +59,17 @@ class RoleView(ClusterView):
 
     read_rights = AUTHENTICATED
     calls = {
-        "get": Call("getRole", shapes.ReachAnswer, (ROLE, *WINDOW), errors=(400, 403)),
+        "get": Call(
+            "getRole",
+            shapes.ReachAnswer,
+            (
+                ROLE,
+                Parameter("q", "part of the place's name, in any case"),
+                sort_parameter(selectors.REACH_SORTS, "place"),
+                *WINDOW,
+            ),
+            errors=(400, 403),
+        ),
     }
 
     async def get(self, request: HttpRequest, role: str) -> HttpResponse:

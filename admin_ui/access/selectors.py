@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from admin_ui.params import Params, window
+from admin_ui.lists.record_order import sorted_rows
+from admin_ui.params import Params, sort_of, window
 from admin_ui.rights import parts_of
 from engine.auth.actions import Action
 from engine.auth.authorization.evaluator import AccessRules, namespace_of, tenant_of
@@ -33,6 +34,9 @@ from gateway.http.auth.viewers import Viewers
 from gateway.services.engine_link import Engine
 
 Body = dict[str, Any]
+SORTS = ("role", "tenants", "namespaces", "grants", "subscriptions")
+DEFAULT_SORT = "role"
+REACH_SORTS = ("place",)
 Allowed = tuple[tuple[Action, tuple[RightReason, ...]], ...]
 
 
@@ -105,13 +109,14 @@ def _actions(allowed: Allowed) -> list[Body]:
 
 async def roles(viewer: Viewer, cluster: Cluster, params: Params) -> Body:
     """Return a window of the roles that records of the viewer's own tenants name, and for who sees everything those of
-    all tenants and of the settings. Raises InvalidField."""
-    offset, limit = window(params)
+    all tenants and of the settings; equals by name. Raises InvalidField."""
+    (offset, limit), sort = window(params), sort_of(params, SORTS, DEFAULT_SORT)
     rules = access_rules(cluster.name)
     policies = await cluster.part(Viewers).policies()
     counts = counts_of_roles(policies, rules, None if viewer.everything else viewer.tenants)
     fragment = params.get("q", "").lower()
     chosen = sorted(role for role in counts if fragment in role.lower())
+    chosen = sorted_rows(chosen, sort, lambda role, field: _figure(role, counts[role], field))
     return {
         "total": len(chosen),
         "offset": offset,
@@ -119,6 +124,19 @@ async def roles(viewer: Viewer, cluster: Cluster, params: Params) -> Body:
         "judged": rights_are_judged(),
         "rows": [_role(role, counts[role], rules) for role in chosen[offset : offset + limit]],
     }
+
+
+def _figure(role: str, counts: RoleCounts, field: str) -> str | int:
+    match field:
+        case "tenants":
+            return counts.tenants
+        case "namespaces":
+            return len(counts.namespaces)
+        case "grants":
+            return counts.grants
+        case "subscriptions":
+            return counts.subscriptions
+    return role
 
 
 def _role(role: str, counts: RoleCounts, rules: AccessRules) -> Body:
@@ -139,7 +157,7 @@ async def reach(
 ) -> Body:
     """Return a window of what a role may do in the viewer's own tenants, and everywhere for who sees everything or asks
     about the own role. Raises InvalidField, and Forbidden for who administers nothing."""
-    offset, limit = window(params)
+    (offset, limit), sort = window(params), sort_of(params, REACH_SORTS, "place")
     sees_all = viewer.everything or role == own_role
     if not sees_all and not viewer.tenants:
         raise Forbidden("Only an administrator of a tenant sees what other roles may do")
@@ -150,6 +168,10 @@ async def reach(
         for row in reach_of(role, policies, rules)
         if sees_all or row.resource == CLUSTER or tenant_of(row.resource) in viewer.tenants
     ]
+    if fragment := params.get("q", "").lower():
+        rows = [row for row in rows if fragment in str(row.resource).lower()]
+    if sort == "-place":
+        rows.reverse()
     return {
         "role": role,
         "pattern": is_pattern(role, rules),

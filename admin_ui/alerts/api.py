@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 
 from admin_ui.alerts import rows, shapes
@@ -21,15 +22,15 @@ from admin_ui.calls import (
     in_thread,
     query,
 )
-from admin_ui.params import window
+from admin_ui.params import Params, choice, window
 from engine.auth.actions import Action
 from engine.auth.resource_names import CLUSTER, TenantName, WholeCluster
 from engine.auth.rights import Right
-from engine.base.errors import InvalidField, NotReady
+from engine.base.errors import NotReady
 from engine.metadata import account
 from engine.tenancy.tenants import tenant_name
 from gateway.alerts import services
-from gateway.alerts.definitions import Definition
+from gateway.alerts.definitions import SEVERITIES, Definition
 from gateway.alerts.evaluator import Evaluator
 from gateway.alerts.exports import dashboard, prometheus_rules
 from gateway.alerts.models import (
@@ -47,6 +48,8 @@ from gateway.http.view import CHANGING_METHODS, RestView
 from gateway.services.clock import now_ms
 
 TENANT = Parameter("tenant", "whose rows; without it all of the cluster, for superusers")
+Q_RULES = Parameter("q", "part of the name, in any case")
+FIRING_STATES = ("open", "ended")
 ROW = Parameter("row_id", kind=int, place="path")
 OF_ROW = (ROW, TENANT)
 
@@ -86,7 +89,12 @@ class RulesView(AlertsView):
     """The rules."""
 
     calls: ClassVar[dict[str, Call]] = {
-        "get": Call("listAlertRules", shapes.RulesAnswer, (TENANT,), errors=(403, 412)),
+        "get": Call(
+            "listAlertRules",
+            shapes.RulesAnswer,
+            (TENANT, Q_RULES, rows.RULE_ORDER.parameter, *WINDOW),
+            errors=(400, 403, 412),
+        ),
         "post": Call(
             "createAlertRule",
             shapes.RuleRow,
@@ -98,7 +106,7 @@ class RulesView(AlertsView):
     }
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        return json_answer(await in_thread(_rules)(self.owned))
+        return json_answer(await in_thread(_rules)(self.owned, query(request)))
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         body = checked(shapes.RuleBody, request)
@@ -108,11 +116,18 @@ class RulesView(AlertsView):
         return json_answer(row, status=201)
 
 
-def _rules(owned: Owned) -> dict[str, Any]:
+def _rules(owned: Owned, params: Params) -> dict[str, Any]:
+    (offset, limit), sort = window(params), rows.RULE_ORDER.sort_of(params)
+    rules = owned.of(AlertRule)
+    if q := params.get("q"):
+        rules = rules.filter(name__icontains=q)
     lease = AlertLease.objects.filter(cluster=owned.cluster).first()
     evaluated_at = lease.evaluated_at if lease is not None else None
     return {
-        "rows": rows.rule_rows(list(owned.of(AlertRule))),
+        "total": rules.count(),
+        "offset": offset,
+        "limit": limit,
+        "rows": rows.rule_rows(rows.RULE_ORDER.window(rules, sort, offset, limit)),
         "evaluated_at": evaluated_at or None,
     }
 
@@ -249,34 +264,40 @@ class ChannelTestView(AlertsView):
 
 
 class FiringsView(AlertsView):
-    """The firings, the newest first."""
+    """The firings."""
 
     calls: ClassVar[dict[str, Call]] = {
         "get": Call(
             "listAlertFirings",
             shapes.FiringsAnswer,
-            (TENANT, Parameter("state", enum=("open", "ended")), *WINDOW),
+            (
+                TENANT,
+                Parameter("q", "part of title or rule, in any case"),
+                Parameter("state", enum=FIRING_STATES),
+                Parameter("severity", enum=SEVERITIES),
+                rows.FIRING_ORDER.parameter,
+                *WINDOW,
+            ),
             errors=(400, 403, 412),
         )
     }
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        params = query(request)
-        offset, limit = window(params)
-        state = params.get("state", "")
-        if state not in ("", "open", "ended"):
-            raise InvalidField("state", "must be open or ended")
-        answer = await in_thread(_firings)(self.owned, state, offset, limit)
-        return json_answer(answer)
+        return json_answer(await in_thread(_firings)(self.owned, query(request)))
 
 
-def _firings(owned: Owned, state: str, offset: int, limit: int) -> dict[str, Any]:
-    firings = owned.of(AlertFiring)
+def _firings(owned: Owned, params: Params) -> dict[str, Any]:
+    (offset, limit), sort = window(params), rows.FIRING_ORDER.sort_of(params)
+    state, firings = choice(params, "state", FIRING_STATES), owned.of(AlertFiring)
     if state == "ended":
         firings = firings.filter(state=FiringState.ENDED)
     elif state == "open":
         firings = firings.filter(state__in=(FiringState.PENDING, FiringState.FIRING))
-    listed = rows.firing_rows(list(firings[offset : offset + limit]))
+    if severity := choice(params, "severity", SEVERITIES):
+        firings = firings.filter(severity=severity)
+    if q := params.get("q"):
+        firings = firings.filter(Q(title__icontains=q) | Q(rule_name__icontains=q))
+    listed = rows.firing_rows(rows.FIRING_ORDER.window(firings, sort, offset, limit))
     return {"total": firings.count(), "offset": offset, "limit": limit, "rows": listed}
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from django.db.models import Count
 
+from admin_ui.lists.record_order import RecordOrder
 from gateway.alerts.definitions import Definition
 from gateway.alerts.models import (
     AlertChannel,
@@ -19,6 +20,14 @@ from gateway.alerts.models import (
 )
 
 Body = dict[str, Any]
+RULE_ORDER = RecordOrder(
+    {name: name for name in ("name", "created_at", "changed_at", "created_by", "enabled")}, "name"
+)
+FIRING_ORDER = RecordOrder(
+    {"since": "since", "began_at": "began_at", "ended_at": "ended_at", "rule": "rule_name"},
+    "-since",
+    nullable=("began_at", "ended_at"),
+)
 
 
 def rule_rows(rules: Sequence[AlertRule]) -> list[Body]:

@@ -87,6 +87,9 @@ class RuleRow(RuleBody):
 
 
 class RulesAnswer(s.Serializer[object]):
+    total = s.IntegerField()
+    offset = s.IntegerField()
+    limit = s.IntegerField()
     rows = RuleRow(many=True)
     evaluated_at = s.IntegerField(
         allow_null=True, help_text="when rules were evaluated last, up to 5 s late; null: never"

@@ -21,7 +21,8 @@ from admin_ui.calls import (
     in_thread,
     query,
 )
-from admin_ui.params import window
+from admin_ui.lists.record_order import RecordOrder
+from admin_ui.params import choice, window
 from engine.auth.resource_names import Resource, SubscriptionName, TenantName
 from engine.auth.rights import AUTHENTICATED, SUPERUSER
 from engine.auth.viewer import Viewer
@@ -39,10 +40,16 @@ from gateway.http.bodies import json_answer
 from gateway.http.security import is_of_another_site
 from gateway.http.view import CHANGING_METHODS
 from gateway.jobs import estimates, installation, services, targets
-from gateway.jobs.models import JobRun, Schedule
+from gateway.jobs.models import JobRun, RunState, Schedule
 from gateway.jobs.rights import Target, TargetKind, need_of, needs_of_run, rights_to
 
 RUN_PATH = (Parameter("run_id", place="path"),)
+ORDER = RecordOrder(
+    {name: name for name in ("created_at", "title", "target", "state", "finished_at")}
+    | {"owner": "created_by"},
+    "-created_at",
+    nullable=("finished_at",),
+)
 
 
 def launched(view: Any) -> Target:
@@ -215,7 +222,9 @@ class RunsView(LaunchingView):
                 OF_CLUSTER,
                 Parameter("target", "exact"),
                 Parameter("analysis", "exact"),
+                Parameter("state", enum=tuple(RunState.values)),
                 Parameter("pinned", "true: only those that are pinned", enum=("true", "false")),
+                ORDER.parameter,
                 *WINDOW,
             ),
             errors=(400, 404),
@@ -231,30 +240,38 @@ class RunsView(LaunchingView):
     }
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        """Answer the runs that the caller may see, newest first, without their results."""
+        """Answer the runs that the caller may see, without their results."""
         params = query(request)
-        offset, limit = window(params)
+        (offset, limit), sort = window(params), ORDER.sort_of(params)
         runs = services.history(
             cluster=self.stored_cluster,
             target=params.get("target", ""),
             analysis=params.get("analysis", ""),
+            state=choice(params, "state", RunState.values),
             pinned=params.get("pinned") == "true",
         )
         if await self.is_superuser():
-            page, total = runs[offset : offset + limit], await runs.acount()
+            page = await in_thread(ORDER.window)(runs, sort, offset, limit)
+            total = await runs.acount()
         else:
-            shown = await self._shown(runs)
-            page, total = runs.filter(pk__in=shown[offset : offset + limit]), len(shown)
-        rows = [selectors.row(run, with_result=False) async for run in page]
-        return json_answer({"total": total, "rows": rows})
+            shown = await self._shown(runs, sort)
+            page, total = await self._of(runs, shown[offset : offset + limit]), len(shown)
+        rows = [selectors.row(run, with_result=False) for run in page]
+        return json_answer({"total": total, "offset": offset, "limit": limit, "rows": rows})
 
-    async def _shown(self, runs: QuerySet[JobRun]) -> list[str]:
-        """Return the ids of the runs that the caller may see, in order; those of one target are judged once. At most
+    async def _of(self, runs: QuerySet[JobRun], ids: list[str]) -> list[JobRun]:
+        """Return the runs with these ids, in their order."""
+        stored = await runs.ain_bulk(ids)
+        return [stored[run_id] for run_id in ids if run_id in stored]
+
+    async def _shown(self, runs: QuerySet[JobRun], sort: str) -> list[str]:
+        """Return the ids of the runs that the caller may see, in an order; those of one target are judged once. At most
         ``runs_max`` are stored."""
         verdicts: dict[tuple[str, str, str], bool] = {}
         shown = []
         columns = ("pk", "kind", "target", "also_reads")
-        async for run_id, kind, target, also_reads in runs.values_list(*columns):
+        stored = await in_thread(ORDER.window)(runs.values_list(*columns), sort)
+        for run_id, kind, target, also_reads in stored:
             asked = (kind, target, str(also_reads))
             if asked not in verdicts:
                 reads = {"kind": kind, "target": target, "also_reads": also_reads}

@@ -94,6 +94,8 @@ class RunShape(s.Serializer[object]):
 
 class RunPage(s.Serializer[object]):
     total = s.IntegerField()
+    offset = s.IntegerField()
+    limit = s.IntegerField()
     rows = RunShape(many=True)
 
 

@@ -6,7 +6,14 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from admin_ui.audit import selectors, shapes
-from admin_ui.audit.entry_search import METHODS, STATUS_CLASSES, Search, all_of, search
+from admin_ui.audit.entry_search import (
+    METHODS,
+    ORDER,
+    STATUS_CLASSES,
+    Search,
+    all_of,
+    search,
+)
 from admin_ui.audit.verifying import verify
 from admin_ui.calls import WINDOW, Call, ClusterView, ConsoleView, Parameter, in_thread, query
 from admin_ui.place import PLACE, SEE_PLACE, place_of
@@ -34,10 +41,17 @@ FILTERS = (
 
 
 class AuditView(ConsoleView):
-    """The entries of the audit log, newest first."""
+    """The entries of the audit log."""
 
     read_rights = SUPERUSER
-    calls = {"get": Call("listAudit", shapes.AuditAnswer, (*FILTERS, *WINDOW), errors=(400, 403))}
+    calls = {
+        "get": Call(
+            "listAudit",
+            shapes.AuditAnswer,
+            (*FILTERS, ORDER.parameter, *WINDOW),
+            errors=(400, 403),
+        )
+    }
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer(await selectors.entries(self.viewer, query(request)))

@@ -1,7 +1,8 @@
-"""Search of the audit log, newest entries first.
+"""Search of the audit log, newest entries first or in another order.
 
-A filter by one indexed value, or by time, finds entries of any age. What an index does not find alone is searched in
-the newest entries, so that an answer takes about as long for any number of entries.
+A filter by one indexed value, or by time, finds entries of any age, as does an order by an indexed value without
+filters. What an index does not find alone is searched in the newest entries, so that an answer takes about as long for
+any number of entries.
 """
 
 from collections.abc import AsyncIterator
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from django.db.models import BigIntegerField, ExpressionWrapper, F, Q, QuerySet
 
 from admin_ui.audit.subject import TOPIC_CHARS_MAX
+from admin_ui.lists.record_order import RecordOrder
 from admin_ui.models import AuditEntry
 from admin_ui.params import Params, number
 from engine.base.errors import InvalidField
@@ -24,6 +26,11 @@ SLACK_MS = 60_000
 TIME_MAX = 1 << 53
 INDEXED = ("actor", "role", "operation", "tenant", "namespace", "topic")
 """Filters by a value that have an index in the order of the list, as a single status has."""
+ORDER = RecordOrder(
+    {"at": "pk", **{name: name for name in (*INDEXED, "status")}}, "-at", nullable=("status",)
+)
+"""Ids rise with time, but for SLACK_MS; of each other column there is an index with the id."""
+BY_TIME = ("at", "-at")
 STORED_CHARS = dict.fromkeys(("namespace", "topic"), TOPIC_CHARS_MAX)
 STATUS_CLASSES = ("2xx", "4xx", "5xx")
 UNKNOWN = "unknown"
@@ -42,8 +49,9 @@ class Search(NamedTuple):
     above_id: int = 0
 
 
-async def search(params: Params, *more: Q) -> Search:
-    """Return the entries that pass the filters of a request, and ``more``. Raises InvalidField."""
+async def search(params: Params, *more: Q, sort: str = "-at") -> Search:
+    """Return the entries that pass the filters of a request, and ``more``, to be listed in an order. Raises
+    InvalidField."""
     by_index = _by_index(params)
     others = [*_others(params), *more]
     # The sums hide the indices of times and statuses, in which a range would not be in the order of the list.
@@ -52,7 +60,8 @@ async def search(params: Params, *more: Q) -> Search:
     listed: Entries = AuditEntry.objects.alias(at=at, answered=F("status") + 0)
     entries = listed.filter(*by_index, *others)
     entries, newest = await _within(entries, params)
-    if not others and len(by_index) <= 1:
+    is_filtered = by_index or any(params.get(name) for name in ("from", "to"))
+    if not others and (len(by_index) <= 1 if sort in BY_TIME else not is_filtered):
         return Search(entries)
     if newest is None:
         last = await AuditEntry.objects.order_by("-id").values_list("id", flat=True).afirst()

@@ -5,8 +5,9 @@ from typing import Any
 from django.db.models import Q
 
 from admin_ui.audit.changed import read_changes
-from admin_ui.audit.entry_search import COUNTED_MAX, Search, count, search
+from admin_ui.audit.entry_search import COUNTED_MAX, ORDER, Search, count, search
 from admin_ui.audit.verifying import Report
+from admin_ui.calls import in_thread
 from admin_ui.csv_text import csv_line
 from admin_ui.models import AuditEntry
 from admin_ui.params import LIMIT_DEFAULT, LIMIT_MAX, Params, number
@@ -29,8 +30,10 @@ async def entries(viewer: Viewer, params: Params) -> Body:
     viewer.require_everything(SUBJECT)
     offset = number(params, "offset", 0, 0, COUNTED_MAX)
     limit = number(params, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
-    result = await search(params)
-    rows = [_row(entry) async for entry in result.entries[offset : offset + limit]]
+    sort = ORDER.sort_of(params)
+    result = await search(params, sort=sort)
+    listed = await in_thread(ORDER.window)(result.entries, sort, offset, limit)
+    rows = [_row(entry) for entry in listed]
     total, exact = len(rows), True
     if offset or len(rows) == limit:
         total, exact = await count(result.entries)

@@ -15,10 +15,9 @@ from admin_ui.calls import (
     query,
 )
 from admin_ui.changes import selectors, services, shapes
-from admin_ui.changes.change_kinds import checked_arguments
+from admin_ui.changes.change_kinds import KINDS, checked_arguments
 from admin_ui.confirming import Json
-from admin_ui.models import ChangeSet, ItemState
-from admin_ui.params import window
+from admin_ui.models import ChangeSet, ChangeState, ItemState
 from engine.auth.rights import AUTHENTICATED
 from engine.base.errors import InvalidField, InvalidNameError, Unprocessable
 from engine.base.names import TopicName
@@ -27,6 +26,7 @@ from gateway.jobs import background
 
 MODULE = "admin_ui.changes.working"
 SET_PATH = (Parameter("set_id", place="path"),)
+Q = Parameter("q", "part of the topic's or subscription's name, in any case")
 STATE = Parameter("state", "only objects in this state", enum=tuple(ItemState.values))
 
 
@@ -53,7 +53,17 @@ class ChangeSetsView(ClusterView):
 
     read_rights = write_rights = AUTHENTICATED
     calls = {
-        "get": Call("listChangeSets", shapes.ChangeSetsAnswer, WINDOW, errors=(400,)),
+        "get": Call(
+            "listChangeSets",
+            shapes.ChangeSetsAnswer,
+            (
+                Parameter("state", enum=tuple(ChangeState.values)),
+                Parameter("kind", enum=tuple(KINDS)),
+                selectors.ORDER.parameter,
+                *WINDOW,
+            ),
+            errors=(400,),
+        ),
         "post": Call(
             "createChangeSet",
             shapes.ChangeSetDetail,
@@ -64,11 +74,10 @@ class ChangeSetsView(ClusterView):
     }
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        """Answer the sets that the caller may see, newest first."""
-        offset, limit = window(query(request))
+        """Answer the sets that the caller may see."""
         role = None if await self.is_superuser() else self.principal
         listed = in_thread(selectors.listed)
-        return json_answer(await listed(self.cluster.name, role, offset, limit))
+        return json_answer(await listed(self.cluster.name, role, query(request)))
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         """Create a set, which a worker then previews: nothing is changed before its ``digest`` is confirmed."""
@@ -129,19 +138,15 @@ class ChangeSetItemsView(_SetView):
         "get": Call(
             "listChangeItems",
             shapes.ChangeItemsAnswer,
-            (*SET_PATH, STATE, *WINDOW),
+            (*SET_PATH, Q, STATE, selectors.ITEM_ORDER.parameter, *WINDOW),
             errors=(400, 404),
         )
     }
 
     async def get(self, request: HttpRequest, set_id: str) -> HttpResponse:
         """Answer a window of the objects of a set, each with what would be done, what was, or why not."""
-        params = query(request)
-        state = params.get("state", "")
-        if state not in ("", *ItemState.values):
-            raise InvalidField("state", f"must be one of {', '.join(ItemState.values)}")
         known = await self.known(set_id)
-        return json_answer(await in_thread(selectors.items)(known.id, state, *window(params)))
+        return json_answer(await in_thread(selectors.items)(known.id, query(request)))
 
 
 class ConfirmView(_SetView):

@@ -2,11 +2,14 @@
 
 from collections import Counter
 
+from django.db.models import Q
+
 from admin_ui.changes import services
 from admin_ui.changes.change_kinds import KINDS
 from admin_ui.confirming import Json
+from admin_ui.lists.record_order import RecordOrder
 from admin_ui.models import ChangeItem, ChangeSet, ChangeState, ItemState
-from admin_ui.params import Params
+from admin_ui.params import Params, choice, window
 from admin_ui.subscriptions import all_subscriptions
 from admin_ui.topics import selectors as topics
 from engine.auth.viewer import Viewer
@@ -67,21 +70,36 @@ def detail(known: ChangeSet) -> Json:
     return row(known, services.counts([known.id])[known.id]) | {"totals": services.totals(known)}
 
 
-def listed(cluster: str, role: str | None, offset: int, limit: int) -> Json:
-    """Return a window of the change sets of a cluster, newest first; those of ``role`` alone unless it is None."""
+ORDER = RecordOrder(
+    {name: name for name in ("created_at", "kind", "state", "created_by")}, "-created_at"
+)
+ITEM_ORDER = RecordOrder({"place": "pk", "topic": "topic", "state": "state"}, "place")
+
+
+def listed(cluster: str, role: str | None, params: Params) -> Json:
+    """Return a window of the change sets of a cluster; those of ``role`` alone unless it is None. Raises
+    InvalidField."""
+    (offset, limit), sort = window(params), ORDER.sort_of(params)
     rows = ChangeSet.objects.filter(cluster=cluster)
+    for name, allowed in (("state", ChangeState.values), ("kind", KINDS)):
+        if value := choice(params, name, allowed):
+            rows = rows.filter(**{name: value})
     if role is not None:
         rows = rows.filter(role=role)
-    page = list(rows[offset : offset + limit])
+    page = ORDER.window(rows, sort, offset, limit)
     counts = services.counts([known.id for known in page])
-    return {"total": rows.count(), "rows": [row(known, counts[known.id]) for known in page]}
+    head = {"total": rows.count(), "offset": offset, "limit": limit}
+    return {**head, "rows": [row(known, counts[known.id]) for known in page]}
 
 
-def items(set_id: str, state: str, offset: int, limit: int) -> Json:
-    """Return a window of the objects of a set, of one state or, if it is empty, of all."""
+def items(set_id: str, params: Params) -> Json:
+    """Return a window of the objects of a set. Raises InvalidField."""
+    (offset, limit), sort = window(params), ITEM_ORDER.sort_of(params)
     rows = ChangeItem.objects.filter(change_set=set_id)
-    if state:
+    if state := choice(params, "state", ItemState.values):
         rows = rows.filter(state=state)
+    if q := params.get("q"):
+        rows = rows.filter(Q(topic__icontains=q) | Q(subscription__icontains=q))
     names = ("topic", "subscription", "state", "effect", "result", "reason")
-    page = rows.values(*names)[offset : offset + limit]
-    return {"total": rows.count(), "offset": offset, "limit": limit, "rows": list(page)}
+    page = ITEM_ORDER.window(rows.values(*names), sort, offset, limit)
+    return {"total": rows.count(), "offset": offset, "limit": limit, "rows": page}

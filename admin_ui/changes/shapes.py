@@ -116,6 +116,8 @@ class ChangeSetDetail(ChangeSetShape):
 
 class ChangeSetsAnswer(s.Serializer[object]):
     total = s.IntegerField()
+    offset = s.IntegerField()
+    limit = s.IntegerField()
     rows = ChangeSetShape(many=True)
 
 

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from admin_ui.params import Params, window
+from admin_ui.params import Params, sort_of, window
 from engine.admin.api.rows import ROW_COLUMNS
 from engine.auth.viewer import Viewer
-from engine.base.errors import InvalidField
 from engine.base.names import HASH_TOP, BundleName
 from engine.tenancy.resources.racks import get_racks
 from gateway.clusters.cluster import Cluster
@@ -144,9 +143,7 @@ def _placement(needs: Needs) -> Body | None:
 async def listed(viewer: Viewer, cluster: Cluster, engine: Engine, params: Params) -> Body:
     """Return a window of the selected bundles of namespaces that are seen, in order. Raises InvalidField."""
     offset, limit = window(params)
-    sort = params.get("sort") or DEFAULT_SORT
-    if sort.removeprefix("-") not in SORTS:
-        raise InvalidField("sort", f"must be one of {', '.join(SORTS)}, with '-' for descending")
+    sort = sort_of(params, SORTS, DEFAULT_SORT)
     snapshot = await cluster.collector.snapshot()
     owned = await cluster.part(bundle_map).owned(engine.store)
     folds = await cluster.part(bundle_map).sums(owned)

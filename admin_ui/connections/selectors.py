@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from admin_ui.params import LIMIT_MAX, Params, window
+from admin_ui.params import LIMIT_MAX, Params, sort_of, window
 from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField
 from gateway.clusters.cluster import Cluster
@@ -26,11 +26,7 @@ def filter_of(params: Params) -> Filter:
     for name, allowed in CHOICES.items():
         if params.get(name, "") not in ("", *allowed):
             raise InvalidField(name, f"must be one of {', '.join(allowed)}")
-    sort = params.get("sort") or "-since"
-    if sort.removeprefix("-") not in FIELDS:
-        raise InvalidField(
-            "sort", f"must be one of {', '.join(FIELDS)}, '-' in front to turn round"
-        )
+    sort = sort_of(params, FIELDS, "-since")
     texts = {name: params.get(name, "") for name in (*TEXTS, "proxy", "kind")}
     return Filter(**texts, sort=sort)
 

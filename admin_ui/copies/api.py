@@ -18,7 +18,8 @@ from admin_ui.calls import (
 )
 from admin_ui.copies import services as previews
 from admin_ui.copies import shapes
-from admin_ui.params import window
+from admin_ui.lists.record_order import RecordOrder
+from admin_ui.params import choice, window
 from admin_ui.rights import CONSUME
 from engine.auth.actions import Action
 from engine.auth.resource_names import SubscriptionName
@@ -28,7 +29,7 @@ from engine.base.names import TopicName
 from engine.metadata import account
 from gateway.clusters.registry import clusters_for
 from gateway.copies import services
-from gateway.copies.models import CopyJob
+from gateway.copies.models import CopyJob, CopyMode, CopyState
 from gateway.http.auth.access import Need, authorize_needs
 from gateway.http.auth.payloads import check_payloads
 from gateway.http.bodies import json_answer
@@ -36,6 +37,12 @@ from gateway.jobs.targets import stored_name
 from gateway.services.source import Ability
 
 COPY_PATH = (Parameter("copy_id", place="path"),)
+SORTS = ("created_at", "source", "target", "mode", "state", "finished_at", "created_by")
+ORDER = RecordOrder(
+    {name: name for name in SORTS},
+    "-created_at",
+    nullable=("finished_at",),
+)
 SCAN_TIMEOUT_S = 30.0
 
 
@@ -85,7 +92,8 @@ class _CopiesView(ClusterView):
         await self.check_rights(consumed, produced, moved)
 
     async def answer(self, job: CopyJob, status: int = 200) -> HttpResponse:
-        return json_answer(await in_thread(_row)(job), status=status)
+        (row,) = await in_thread(_rows)([job])
+        return json_answer(row, status=status)
 
     def record(self, what: str, job: CopyJob) -> None:
         """Record the change for the audit log."""
@@ -95,9 +103,10 @@ class _CopiesView(ClusterView):
             recorded.add(what, None, now | {"state": job.state, "rate": job.rate})
 
 
-def _row(job: CopyJob) -> previews.Json:
-    undo = CopyJob.objects.filter(undoes=job.id).first() if not job.undoes else None
-    return previews.row(job, None if undo is None else undo.id)
+def _rows(jobs: list[CopyJob]) -> list[previews.Json]:
+    undone = CopyJob.objects.filter(undoes__in=[job.id for job in jobs if not job.undoes])
+    undone_by = dict(undone.order_by("created_at", "id").values_list("undoes", "id"))
+    return [previews.row(job, undone_by.get(job.id)) for job in jobs]
 
 
 class TopicCopiesView(_CopiesView, PreviewedView):
@@ -139,33 +148,45 @@ class TopicCopiesView(_CopiesView, PreviewedView):
 
 
 class CopiesView(_CopiesView):
-    """The copies of a cluster that the caller may see, newest first."""
+    """The copies of a cluster that the caller may see."""
 
     calls = {
         "get": Call(
             "listCopies",
             shapes.CopiesAnswer,
-            (Parameter("source", "exact, full name of the topic"), *WINDOW),
+            (
+                Parameter("source", "exact, full name of the topic"),
+                Parameter("state", enum=tuple(CopyState.values)),
+                Parameter("mode", enum=tuple(CopyMode.values)),
+                ORDER.parameter,
+                *WINDOW,
+            ),
             errors=(400,),
         )
     }
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
-        offset, limit = window(params)
+        (offset, limit), sort = window(params), ORDER.sort_of(params)
         jobs = CopyJob.objects.filter(cluster=self.stored_cluster)
+        for name, allowed in (("state", CopyState.values), ("mode", CopyMode.values)):
+            if value := choice(params, name, allowed):
+                jobs = jobs.filter(**{name: value})
         if params.get("source"):
             jobs = jobs.filter(source=params["source"])
         verdicts: dict[str, bool] = {}
-        shown: list[CopyJob] = []
-        async for job in jobs:
-            if job.source not in verdicts:
-                verdicts[job.source] = await self.may_see(job)
-            if verdicts[job.source]:
-                shown.append(job)
-        page = shown[offset : offset + limit]
-        rows = await in_thread(lambda: [_row(job) for job in page])()
-        return json_answer({"total": len(shown), "rows": rows})
+        shown: list[str] = []
+        for copy_id, source in await in_thread(ORDER.window)(
+            jobs.values_list("pk", "source"), sort
+        ):
+            if source not in verdicts:
+                verdicts[source] = await self.may_see(CopyJob(source=source))
+            if verdicts[source]:
+                shown.append(copy_id)
+        stored = await jobs.ain_bulk(shown[offset : offset + limit])
+        page = [stored[key] for key in shown[offset : offset + limit] if key in stored]
+        rows = await in_thread(_rows)(page)
+        return json_answer({"total": len(shown), "offset": offset, "limit": limit, "rows": rows})
 
 
 class CopyView(_CopiesView):

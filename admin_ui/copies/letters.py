@@ -6,6 +6,7 @@ from base64 import b64decode
 from collections.abc import Sequence
 from typing import Any
 
+from admin_ui.lists.record_order import sorted_rows
 from engine.admin.api.messages import NEXT_ENTRIES, NextEntries
 from engine.auth.viewer import Viewer
 from engine.base.names import TopicName
@@ -33,14 +34,21 @@ MESSAGES_MAX = 10_000
 GROUPS_MAX = 500
 
 
-async def topics(viewer: Viewer, cluster: Cluster, q: str) -> list[Row]:
-    """Return rows of the topics whose names are those of dead letters or retries, by name."""
+SORTS = ("name", "backlog", "msg_rate_in", "storage_bytes")
+"""Fields that topics of dead letters can be sorted by. The others are read of the shown ones alone."""
+
+
+async def topics(viewer: Viewer, cluster: Cluster, q: str, sort: str) -> list[Row]:
+    """Return rows of the topics whose names are those of dead letters or retries, in an order; equals by name."""
     snapshot = await cluster.collector.snapshot()
     names: set[str] = set()
     for suffix in ("-dlq", "-retry"):
         chosen = Chosen(q=f"{q} {suffix}", domain="persistent", sort="name")
         names |= {name for name in snapshot.select(viewer, chosen).names() if kind_of(name)}
-    return list(snapshot.rows_of(viewer, sorted(names)))
+    rows = snapshot.rows_of(viewer, sorted(names))
+    return sorted_rows(
+        rows, sort, lambda row, field: row["backlog_messages" if field == "backlog" else field]
+    )
 
 
 def topic_row(row: Row) -> Json:

@@ -7,7 +7,8 @@ from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import TOPIC_PATH, WINDOW, Call, ClusterView, Parameter, query
 from admin_ui.copies import letters, shapes
-from admin_ui.params import window
+from admin_ui.lists.record_order import sort_parameter
+from admin_ui.params import sort_of, window
 from admin_ui.rights import CONSUME
 from engine.auth.rights import AUTHENTICATED
 from engine.base.errors import MagnetarError
@@ -30,21 +31,26 @@ class DeadLetterTopicsView(ClusterView):
         "get": Call(
             "listDeadLetterTopics",
             shapes.DeadLetterTopics,
-            (Parameter("q", "words that the name has, in any case"), *WINDOW),
+            (
+                Parameter("q", "words that the name has, in any case"),
+                sort_parameter(letters.SORTS, "name"),
+                *WINDOW,
+            ),
             errors=(400,),
         )
     }
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
-        offset, limit = window(params, ROWS_MAX)
+        (offset, limit), sort = window(params, ROWS_MAX), sort_of(params, letters.SORTS, "name")
         viewer, cluster = self.viewer, self.cluster
         rows = await cluster.link.on_loop(
-            lambda: letters.topics(viewer, cluster, params.get("q", ""))
+            lambda: letters.topics(viewer, cluster, params.get("q", ""), sort)
         )
         page = rows[offset : offset + limit]
         shown = await self.work(lambda engine: self._shown(engine, page))
-        return json_answer({"at": now_ms(), "total": len(rows), "rows": shown})
+        head = {"at": now_ms(), "total": len(rows), "offset": offset, "limit": limit}
+        return json_answer({**head, "rows": shown})
 
     async def _shown(self, engine: Engine, rows: list[Row]) -> list[dict[str, Any]]:
         async def one(row: Row) -> dict[str, Any]:

@@ -166,6 +166,8 @@ class CopyRow(s.Serializer[object]):
 
 class CopiesAnswer(s.Serializer[object]):
     total = s.IntegerField()
+    offset = s.IntegerField()
+    limit = s.IntegerField()
     rows = CopyRow(many=True)
 
 
@@ -216,6 +218,8 @@ class DeadLetterTopic(s.Serializer[object]):
 class DeadLetterTopics(s.Serializer[object]):
     at = s.IntegerField()
     total = s.IntegerField()
+    offset = s.IntegerField()
+    limit = s.IntegerField()
     rows = DeadLetterTopic(many=True)
 
 

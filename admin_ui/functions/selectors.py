@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping
 from contextlib import suppress
 from typing import Any
 
-from admin_ui.params import LIMIT_MAX, Params, number, window
+from admin_ui.params import LIMIT_MAX, Params, number, sort_of, window
 from engine.auth.viewer import Viewer
 from engine.base.errors import Conflict, InvalidField, NotFound, UnusableField
 from engine.functions.connectors.built_in import ConnectorEnd
@@ -57,11 +57,7 @@ def filter_of(params: Params) -> FunctionFilter:
     component = params.get("component", "")
     if component and component not in KINDS:
         raise InvalidField("component", f"must be one of {', '.join(KINDS)}")
-    sort = params.get("sort") or "name"
-    if sort.removeprefix("-") not in FIELDS:
-        raise InvalidField(
-            "sort", f"must be one of {', '.join(FIELDS)}, '-' in front to turn round"
-        )
+    sort = sort_of(params, FIELDS, "name")
     return FunctionFilter(params.get("q", ""), component, sort)
 
 

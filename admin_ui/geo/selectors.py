@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from admin_ui.params import Params, window
+from admin_ui.params import Params, sort_of, window
 from engine.auth.viewer import Viewer
-from engine.base.errors import InvalidField, MagnetarError, NotFound, NotReady
+from engine.base.errors import MagnetarError, NotFound, NotReady
 from engine.base.names import split_topic
 from engine.metadata import paths
 from engine.metadata.records import decode_json
@@ -177,10 +177,8 @@ def _row(link: LinkFigures, trend: Body | None) -> Body:
 async def link(viewer: Viewer, cluster: Cluster, params: Params) -> Body:
     """Return one link and a window of its topics that are seen. Raises NotFound for a cluster without a record and
     without topics, InvalidField."""
-    remote, sort = params["remote"], params.get("sort") or DEFAULT_SORT
+    remote, sort = params["remote"], sort_of(params, SORTS, DEFAULT_SORT)
     offset, limit = window(params)
-    if sort.removeprefix("-") not in SORTS:
-        raise InvalidField("sort", f"must be one of {', '.join(SORTS)}, with '-' for descending")
     snapshot = await cluster.collector.snapshot()
     records = await cluster.part(Records).read()
     index = cluster.collector.links

@@ -15,7 +15,6 @@ from admin_ui.calls import (
     in_thread,
     query,
 )
-from admin_ui.params import window
 from admin_ui.people import selectors, shapes
 from admin_ui.shapes import PersonSessionsShape
 from engine.auth.rights import SUPERUSER
@@ -56,7 +55,7 @@ class PeopleView(_PeopleView):
         "get": Call(
             "listPeople",
             shapes.PeopleAnswer,
-            (Parameter("q", "part of the name"), *WINDOW),
+            (Parameter("q", "part of the name"), selectors.ORDER.parameter, *WINDOW),
             errors=(400,),
         ),
         "post": Call(
@@ -69,9 +68,7 @@ class PeopleView(_PeopleView):
     }
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        params = query(request)
-        offset, limit = window(params)
-        return json_answer(await in_thread(selectors.people)(params.get("q", ""), offset, limit))
+        return json_answer(await in_thread(selectors.people)(query(request)))
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         body = checked(shapes.PersonBody, request)

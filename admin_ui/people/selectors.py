@@ -6,6 +6,8 @@ from django.db.models import Count, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from admin_ui.lists.record_order import RecordOrder
+from admin_ui.params import Params, window
 from engine.base.errors import NotFound
 from gateway.people.accounts import is_a_superuser, users
 from gateway.people.acting import person_of, roles_of
@@ -14,16 +16,34 @@ from gateway.people.models import PersonSession
 Body = dict[str, Any]
 
 
-def people(q: str, offset: int, limit: int) -> Body:
-    """Return a window of the people whose names contain ``q``, by name."""
-    query = _with_sessions()
+ORDER = RecordOrder(
+    {
+        "name": "username",
+        "display_name": "person__display_name",
+        "active": "is_active",
+        "provider": "person__provider",
+        "created_at": "date_joined",
+        "last_sign_in_at": "last_login",
+        "sessions": "sessions",
+    },
+    "name",
+    ties="username",
+    nullable=("person__display_name", "person__provider", "last_login"),
+)
+
+
+def people(params: Params) -> Body:
+    """Return a window of the people whose names contain ``q``. Raises InvalidField."""
+    (offset, limit), sort, q = window(params), ORDER.sort_of(params), params.get("q", "")
+    chosen = users()
     if q:
-        query = query.filter(Q(username__icontains=q) | Q(person__display_name__icontains=q))
-    rows = [row(user) for user in query[offset : offset + limit]]
-    return {"total": query.count(), "offset": offset, "limit": limit, "rows": rows}
+        chosen = chosen.filter(Q(username__icontains=q) | Q(person__display_name__icontains=q))
+    rows = [row(user) for user in ORDER.window(_with_sessions(chosen), sort, offset, limit)]
+    return {"total": chosen.count(), "offset": offset, "limit": limit, "rows": rows}
 
 
-def _with_sessions() -> Any:
+def _with_sessions(chosen: Any) -> Any:
+    """Return users with the numbers of their open sessions."""
     sessions = (
         PersonSession.objects.filter(user_id=OuterRef("pk"), expire_date__gt=timezone.now())
         .order_by()
@@ -31,7 +51,7 @@ def _with_sessions() -> Any:
         .annotate(number=Count("pk"))
         .values("number")
     )
-    return users().annotate(sessions=Coalesce(Subquery(sessions), 0))
+    return chosen.annotate(sessions=Coalesce(Subquery(sessions), 0))
 
 
 def row(user: Any) -> Body:
@@ -54,7 +74,7 @@ def row(user: Any) -> Body:
 
 def person_row(name: str) -> Body:
     """Return the row of the person with a name. Raises NotFound."""
-    user = _with_sessions().filter(username=name).first()
+    user = _with_sessions(users()).filter(username=name).first()
     if user is None:
         raise NotFound(f"No person {name!r}")
     return row(user)

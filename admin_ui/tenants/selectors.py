@@ -5,12 +5,12 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from admin_ui.params import Params, window
+from admin_ui.params import Params, sort_of, window
 from admin_ui.policies import selectors as policies
 from admin_ui.policies.selectors import OF_NAMESPACES
 from admin_ui.tenants.quota_use import has_size_quota, quotas_of
 from engine.auth.viewer import Viewer
-from engine.base.errors import InvalidField, MagnetarError
+from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata import paths
 from engine.metadata.records import Stored
@@ -198,15 +198,13 @@ def _window_of(
     """Return the names of a list request, and the other members of its answer. ``figure_of(field)`` returns the
     function to sort by, or None without numbers: the list is ordered by name then. Raises InvalidField."""
     offset, limit = window(params)
-    sort = params.get("sort", "")
+    sort = sort_of(params, SORTS, "name")
     key, descending = sort.removeprefix("-"), sort.startswith("-")
-    if key not in ("", *SORTS):
-        raise InvalidField("sort", f"must be one of {', '.join(SORTS)}, '-' in front to turn round")
     fragment = params.get("q", "").lower()
     chosen = [name for name in names if fragment in name.lower()] if fragment else list(names)
     if key == "name":
         chosen.sort(reverse=descending)
-    elif key and (figure := figure_of(key)) is not None:
+    elif (figure := figure_of(key)) is not None:
         chosen.sort(key=figure, reverse=descending)
     answer = {"total": len(chosen), "offset": offset, "limit": limit}
     return chosen[offset : offset + limit], answer

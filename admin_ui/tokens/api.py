@@ -6,6 +6,7 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, actor_of, checked, in_thread, query
+from admin_ui.lists.record_order import RecordOrder
 from admin_ui.params import Params, window
 from admin_ui.tokens import services, shapes
 from engine.auth.rights import AUTHENTICATED, SUPERUSER
@@ -20,6 +21,16 @@ from gateway.sign_in import AccessLevel
 
 TOKEN_PATH = (Parameter("token_id", kind=int, place="path"),)
 KIND = Parameter("kind", enum=shapes.TOKEN_KINDS)
+ORDER = RecordOrder(
+    {
+        **{name: name for name in ("name", "role", "person", "level")},
+        "created_at": "pk",
+        "expires_at": "expires_at_ms",
+        "used_at": "used_at_ms",
+    },
+    "-created_at",
+    nullable=("expires_at_ms", "used_at_ms"),
+)
 FILTERS = (Parameter("q", "part of name, role or person, in any case"), KIND)
 
 
@@ -32,11 +43,11 @@ class _TokensBase(ConsoleView):
     async def listed(self, request: HttpRequest, **mine: str) -> HttpResponse:
         """Answer a window of the tokens that pass the filters."""
         params = query(request)
-        offset, limit = window(params)
+        (offset, limit), sort = window(params), ORDER.sort_of(params)
         # What was used at this gateway is shown at once.
         await in_thread(clusters_for(request).part(UsedTokens).write)()
         records = IssuedToken.objects.filter(_chosen(params), **mine)
-        rows = [record async for record in records[offset : offset + limit]]
+        rows = await in_thread(ORDER.window)(records, sort, offset, limit)
         return json_answer(
             {
                 "obstacle": obstacle(),
@@ -76,7 +87,12 @@ class TokensView(_TokensBase):
 
     read_rights = write_rights = SUPERUSER
     calls = {
-        "get": Call("listTokens", shapes.TokensAnswer, (*FILTERS, *WINDOW), errors=(400, 403)),
+        "get": Call(
+            "listTokens",
+            shapes.TokensAnswer,
+            (*FILTERS, ORDER.parameter, *WINDOW),
+            errors=(400, 403),
+        ),
         "post": Call(
             "issueToken",
             shapes.NewTokenAnswer,
@@ -130,7 +146,9 @@ class OwnTokensView(_OwnTokensBase):
 
     read_rights = write_rights = AUTHENTICATED
     calls = {
-        "get": Call("listOwnTokens", shapes.TokensAnswer, WINDOW, errors=(400, 403)),
+        "get": Call(
+            "listOwnTokens", shapes.TokensAnswer, (ORDER.parameter, *WINDOW), errors=(400, 403)
+        ),
         "post": Call(
             "issueOwnToken",
             shapes.NewTokenAnswer,

@@ -15,6 +15,7 @@ from admin_ui.calls import (
     checked,
     query,
 )
+from admin_ui.lists.record_order import sort_parameter
 from admin_ui.transactions import selectors, services, shapes
 from engine.admin.api.arguments import LONG_MAX
 from engine.auth.rights import SUPERUSER
@@ -28,7 +29,7 @@ _PATH = (
 
 
 class TransactionsView(ClusterView):
-    """A window of the transactions that are not ended, the oldest first, and the coordinators."""
+    """A window of the transactions that are not ended, and the coordinators."""
 
     read_rights = SUPERUSER
     calls: ClassVar[dict[str, Call]] = {
@@ -38,6 +39,7 @@ class TransactionsView(ClusterView):
             parameters=(
                 Parameter("older", "seconds since its begin, at least", int, default=0),
                 Parameter("q", "words in owner, topics and subscriptions, in any case"),
+                sort_parameter(selectors.SORTS, selectors.DEFAULT_SORT),
                 *WINDOW,
             ),
             errors=(400, 403),

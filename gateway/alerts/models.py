@@ -148,6 +148,11 @@ class AlertFiring(models.Model):
         indexes = (
             models.Index(fields=("cluster", "state", "id"), name="firing_state"),
             models.Index(fields=("ended_at",), name="firing_ended"),
+            # A list has one state: each of these has its rows in an order that is offered.
+            models.Index(fields=("cluster", "state", "since", "id"), name="firing_by_since"),
+            models.Index(fields=("cluster", "state", "began_at", "id"), name="firing_by_begin"),
+            models.Index(fields=("cluster", "state", "ended_at", "id"), name="firing_by_end"),
+            models.Index(fields=("cluster", "state", "rule_name", "id"), name="firing_by_rule"),
         )
 
     def __str__(self) -> str:

@@ -73,7 +73,10 @@ class JobRun(models.Model):
                 condition=models.Q(state__in=RunState.values), name="run_state_is_known"
             ),
         )
-        indexes = (models.Index(fields=("state", "lease_until_ms")),)
+        indexes = (
+            models.Index(fields=("state", "lease_until_ms")),
+            models.Index(fields=("cluster", "created_at", "id"), name="run_by_creation"),
+        )
 
 
 class Schedule(models.Model):

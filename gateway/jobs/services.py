@@ -311,7 +311,12 @@ def stage_of(run: JobRun) -> str:
 
 
 def history(
-    *, cluster: str = "", target: str = "", analysis: str = "", pinned: bool = False
+    *,
+    cluster: str = "",
+    target: str = "",
+    analysis: str = "",
+    state: str = "",
+    pinned: bool = False,
 ) -> QuerySet[JobRun]:
     """Return runs of a cluster, newest first, without their results; with ``pinned`` those alone."""
     runs = JobRun.objects.defer("result", "partial", "log").filter(cluster=cluster)
@@ -319,6 +324,8 @@ def history(
         runs = runs.filter(target=target)
     if analysis:
         runs = runs.filter(analysis=analysis)
+    if state:
+        runs = runs.filter(state=state)
     if pinned:
         runs = runs.filter(pinned=True)
     return runs

@@ -49,7 +49,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The entries of the audit log, newest first. */
+        /** @description The entries of the audit log. */
         get: operations["listAudit"];
         put?: never;
         post?: never;
@@ -221,7 +221,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The firings, the newest first. */
+        /** @description The firings. */
         get: operations["listAlertFirings"];
         put?: never;
         post?: never;
@@ -596,7 +596,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Answer the sets that the caller may see, newest first. */
+        /** @description Answer the sets that the caller may see. */
         get: operations["listChangeSets"];
         put?: never;
         /** @description Create a set, which a worker then previews: nothing is changed before its ``digest`` is confirmed. */
@@ -773,7 +773,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The copies of a cluster that the caller may see, newest first. */
+        /** @description The copies of a cluster that the caller may see. */
         get: operations["listCopies"];
         put?: never;
         post?: never;
@@ -2212,7 +2212,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description A window of the transactions that are not ended, the oldest first, and the coordinators. */
+        /** @description A window of the transactions that are not ended, and the coordinators. */
         get: operations["listTransactions"];
         put?: never;
         post?: never;
@@ -2407,7 +2407,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Answer the runs that the caller may see, newest first, without their results. */
+        /** @description Answer the runs that the caller may see, without their results. */
         get: operations["listRuns"];
         put?: never;
         /** @description Queue a run of an analysis. */
@@ -3679,6 +3679,8 @@ export interface components {
         };
         ChangeSetsAnswer: {
             total: number;
+            offset: number;
+            limit: number;
             rows: components["schemas"]["ChangeSetShape"][];
         };
         ChangeSettingAnswer: components["schemas"]["SettingPreview"] | components["schemas"]["SettingReceipt"];
@@ -4151,6 +4153,8 @@ export interface components {
         };
         CopiesAnswer: {
             total: number;
+            offset: number;
+            limit: number;
             rows: components["schemas"]["CopyRow"][];
         };
         CopiesCount: {
@@ -4399,6 +4403,8 @@ export interface components {
         DeadLetterTopics: {
             at: number;
             total: number;
+            offset: number;
+            limit: number;
             rows: components["schemas"]["DeadLetterTopic"][];
         };
         DeadLettersAnswer: {
@@ -7149,6 +7155,9 @@ export interface components {
             left_out: number;
         };
         RulesAnswer: {
+            total: number;
+            offset: number;
+            limit: number;
             rows: components["schemas"]["RuleRow"][];
             /** @description when rules were evaluated last, up to 5 s late; null: never */
             evaluated_at: number | null;
@@ -7184,6 +7193,8 @@ export interface components {
         };
         RunPage: {
             total: number;
+            offset: number;
+            limit: number;
             rows: components["schemas"]["RunShape"][];
         };
         RunRequestRequest: {
@@ -8691,6 +8702,8 @@ export interface operations {
                 q?: string;
                 /** @description exact */
                 role?: string;
+                /** @description '-' in front for descending; default -at */
+                sort?: "-actor" | "-at" | "-namespace" | "-operation" | "-role" | "-status" | "-tenant" | "-topic" | "actor" | "at" | "namespace" | "operation" | "role" | "status" | "tenant" | "topic";
                 /** @description a number, 2xx, 4xx, 5xx, or unknown: no outcome was seen */
                 status?: string;
                 /** @description exact; with all that is in it */
@@ -9386,6 +9399,11 @@ export interface operations {
                 limit?: number;
                 /** @description first row, from 0 */
                 offset?: number;
+                /** @description part of title or rule, in any case */
+                q?: string;
+                severity?: "error" | "info" | "warning";
+                /** @description '-' in front for descending; default -since */
+                sort?: "-began_at" | "-ended_at" | "-rule" | "-since" | "began_at" | "ended_at" | "rule" | "since";
                 state?: "ended" | "open";
                 /** @description whose rows; without it all of the cluster, for superusers */
                 tenant?: string;
@@ -9656,6 +9674,14 @@ export interface operations {
     listAlertRules: {
         parameters: {
             query?: {
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+                /** @description part of the name, in any case */
+                q?: string;
+                /** @description '-' in front for descending; default name */
+                sort?: "-changed_at" | "-created_at" | "-created_by" | "-enabled" | "-name" | "changed_at" | "created_at" | "created_by" | "enabled" | "name";
                 /** @description whose rows; without it all of the cluster, for superusers */
                 tenant?: string;
             };
@@ -9674,6 +9700,14 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RulesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
                 };
             };
             403: {
@@ -10955,10 +10989,14 @@ export interface operations {
     listChangeSets: {
         parameters: {
             query?: {
+                kind?: "add-partitions" | "definitions" | "delete-subscriptions" | "delete-topics" | "reset" | "set-policy" | "skip" | "skip-all" | "unload";
                 /** @description rows, 1 to 1000 */
                 limit?: number;
                 /** @description first row, from 0 */
                 offset?: number;
+                /** @description '-' in front for descending; default -created_at */
+                sort?: "-created_at" | "-created_by" | "-kind" | "-state" | "created_at" | "created_by" | "kind" | "state";
+                state?: "cancelled" | "finished" | "planned" | "planning" | "running" | "stopped";
             };
             header?: never;
             path: {
@@ -11182,6 +11220,10 @@ export interface operations {
                 limit?: number;
                 /** @description first row, from 0 */
                 offset?: number;
+                /** @description part of the topic's or subscription's name, in any case */
+                q?: string;
+                /** @description '-' in front for descending; default place */
+                sort?: "-place" | "-state" | "-topic" | "place" | "state" | "topic";
                 /** @description only objects in this state */
                 state?: "applying" | "done" | "failed" | "planned" | "refused" | "unknown" | "waiting";
             };
@@ -11583,10 +11625,14 @@ export interface operations {
             query?: {
                 /** @description rows, 1 to 1000 */
                 limit?: number;
+                mode?: "copy" | "move" | "undo";
                 /** @description first row, from 0 */
                 offset?: number;
+                /** @description '-' in front for descending; default -created_at */
+                sort?: "-created_at" | "-created_by" | "-finished_at" | "-mode" | "-source" | "-state" | "-target" | "created_at" | "created_by" | "finished_at" | "mode" | "source" | "state" | "target";
                 /** @description exact, full name of the topic */
                 source?: string;
+                state?: "failed" | "queued" | "running" | "stopped" | "succeeded";
             };
             header?: never;
             path: {
@@ -11868,6 +11914,8 @@ export interface operations {
                 offset?: number;
                 /** @description words that the name has, in any case */
                 q?: string;
+                /** @description '-' in front for descending; default name */
+                sort?: "-backlog" | "-msg_rate_in" | "-name" | "-storage_bytes" | "backlog" | "msg_rate_in" | "name" | "storage_bytes";
             };
             header?: never;
             path: {
@@ -13430,6 +13478,8 @@ export interface operations {
                 offset?: number;
                 /** @description part of the name, in any case */
                 q?: string;
+                /** @description '-' in front for descending; default role */
+                sort?: "-grants" | "-namespaces" | "-role" | "-subscriptions" | "-tenants" | "grants" | "namespaces" | "role" | "subscriptions" | "tenants";
             };
             header?: never;
             path: {
@@ -13481,6 +13531,10 @@ export interface operations {
                 limit?: number;
                 /** @description first row, from 0 */
                 offset?: number;
+                /** @description part of the place's name, in any case */
+                q?: string;
+                /** @description '-' in front for descending; default place */
+                sort?: "-place" | "place";
             };
             header?: never;
             path: {
@@ -18129,6 +18183,8 @@ export interface operations {
                 older?: number;
                 /** @description words in owner, topics and subscriptions, in any case */
                 q?: string;
+                /** @description '-' in front for descending; default since */
+                sort?: "-id" | "-owner" | "-since" | "-status" | "-timeout_ms" | "id" | "owner" | "since" | "status" | "timeout_ms";
             };
             header?: never;
             path: {
@@ -18461,6 +18517,8 @@ export interface operations {
                 offset?: number;
                 /** @description part of the name */
                 q?: string;
+                /** @description '-' in front for descending; default name */
+                sort?: "-active" | "-created_at" | "-display_name" | "-last_sign_in_at" | "-name" | "-provider" | "-sessions" | "active" | "created_at" | "display_name" | "last_sign_in_at" | "name" | "provider" | "sessions";
             };
             header?: never;
             path?: never;
@@ -18863,6 +18921,9 @@ export interface operations {
                 offset?: number;
                 /** @description true: only those that are pinned */
                 pinned?: "false" | "true";
+                /** @description '-' in front for descending; default -created_at */
+                sort?: "-created_at" | "-finished_at" | "-owner" | "-state" | "-target" | "-title" | "created_at" | "finished_at" | "owner" | "state" | "target" | "title";
+                state?: "cancelled" | "failed" | "queued" | "running" | "succeeded";
                 /** @description exact */
                 target?: string;
             };
@@ -19887,6 +19948,8 @@ export interface operations {
                 limit?: number;
                 /** @description first row, from 0 */
                 offset?: number;
+                /** @description '-' in front for descending; default -created_at */
+                sort?: "-created_at" | "-expires_at" | "-level" | "-name" | "-person" | "-role" | "-used_at" | "created_at" | "expires_at" | "level" | "name" | "person" | "role" | "used_at";
             };
             header?: never;
             path?: never;
@@ -20210,6 +20273,8 @@ export interface operations {
                 offset?: number;
                 /** @description part of name, role or person, in any case */
                 q?: string;
+                /** @description '-' in front for descending; default -created_at */
+                sort?: "-created_at" | "-expires_at" | "-level" | "-name" | "-person" | "-role" | "-used_at" | "created_at" | "expires_at" | "level" | "name" | "person" | "role" | "used_at";
             };
             header?: never;
             path?: never;
