@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from engine.base.addresses import ServiceUrl
 from engine.base.errors import InvalidNameError
 from engine.base.names import check_entity
 from engine.base.settings import SettingsError
@@ -22,6 +23,8 @@ class ApacheCluster:
     """The name that the cluster itself has, as in ``clusterName`` of its brokers; empty: ``name``."""
     token_file: str = ""
     """Holds the token that is presented to the cluster; read again for every request."""
+    service_url: str = ""
+    """The address for clients, where those that the cluster states cannot be used; empty: those."""
     tls_trust_certs: str = ""
     tls_certificate: str = ""
     tls_key: str = ""
@@ -80,6 +83,11 @@ def _parse(entry: str) -> ApacheCluster:
             )
         given[key] = value
     cluster = ApacheCluster(name, url.rstrip("/"), **given)
+    if cluster.service_url:
+        try:
+            ServiceUrl.parse(cluster.service_url)
+        except ValueError as error:
+            raise SettingsError(f"apache_clusters: service_url of {name}: {error}") from error
     if bool(cluster.tls_certificate) != bool(cluster.tls_key):
         raise SettingsError(
             f"apache_clusters: tls_certificate and tls_key of {name} must be set together"

@@ -78,8 +78,9 @@ class Environment:
     apache_clusters: str = text(
         "",
         "clusters of Apache Pulsar that it serves by their REST interface, NAME=URL with spaces between; options "
-        "follow the URL as |token_file=/path, |tls_trust_certs=/path, |tls_certificate=/path, |tls_key=/path and "
-        "|remote=the name that the cluster has itself, where that is another; empty: none",
+        "follow the URL as |token_file=/path, |tls_trust_certs=/path, |tls_certificate=/path, |tls_key=/path, "
+        "|remote=the name that the cluster has itself, where that is another, and |service_url=the address for "
+        "clients, where those that the cluster states cannot be reached; empty: none",
     )
     serves_own_cluster: bool = flag(
         True,

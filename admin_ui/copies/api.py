@@ -127,7 +127,7 @@ class TopicCopiesView(_CopiesView, PreviewedView):
 
     async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
         name, user = self.name(where), self.principal
-        self.cluster.require(Ability.PUBLISH)
+        self.cluster.require(Ability.COPIES)
         body = checked(shapes.CopyBody, request)
         moved = (str(name), body["subscription"]) if body.get("subscription") else None
         if body["preview"]:

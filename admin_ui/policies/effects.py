@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from engine.admin.api.policies import POLICY_EFFECT, TOPICS_WITH_POLICY, OwnPolicy, PolicyEffect
 from engine.admin.api.rows import TOPICS, LoadedTopics
-from engine.base.errors import NotFound
+from engine.base.errors import NotFound, Unsupported
 from engine.base.names import NamespaceName, TopicName
 from engine.tenancy.policies.policy import Policy
 from engine.tenancy.topics import list_topics
@@ -126,6 +126,8 @@ async def overriding(engine: Engine, name: NamespaceName, policy: Policy) -> Own
         async with asyncio.timeout(LOOKING_S):
             args = OwnPolicy(name, name=policy.name)
             return OwnValues(await engine.call(TOPICS_WITH_POLICY, args), "")
+    except Unsupported as error:
+        return OwnValues({}, str(error))
     except Exception as error:
         status, reason = describe(error)
         if status != 503:
@@ -179,6 +181,8 @@ async def gather(
                 effects.answers[part] = await engine.call(POLICY_EFFECT, args)
         except NotFound:
             effects.failed[str(part)] = "It is gone"
+        except Unsupported as error:
+            effects.failed[str(part)] = str(error)
         except Exception as error:
             status, reason = describe(error)
             if status != 503:

@@ -6,11 +6,10 @@ from gateway.services.source import Ability
 
 _LEDGERS = "Apache's REST interface gives no access to ledgers"
 LACKS: Mapping[Ability, str] = {
-    Ability.TAIL: "Apache's REST interface returns single entries by their position, too slow to follow a topic",
-    Ability.PUBLISH: "This console does not connect to the cluster as a client",
+    Ability.SOCKETS: "Programs connect to the Apache Pulsar itself, not to this console",
+    Ability.COPIES: "Copies are made by workers, which the console in front of an Apache Pulsar does not have",
     Ability.CURSOR_PREVIEW: "Apache cannot count what a change of a cursor affects, nor make exactly that change",
     Ability.POLICY_PREVIEW: "Apache does not count what a policy would delete",
-    Ability.TOPIC_POLICIES: "Policies of topics are not shown for a cluster of Apache Pulsar",
     Ability.TRACES: "Apache's brokers do not trace single messages",
     Ability.ANALYSES: f"Analyses read ledgers from bookies. {_LEDGERS}",
     Ability.GRANTS: "Permissions are not changed at a cluster of Apache Pulsar",

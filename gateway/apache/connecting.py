@@ -15,6 +15,7 @@ from gateway.apache.operations import READS
 from gateway.apache.policies import NAMESPACE
 from gateway.apache.rest import ApacheRest
 from gateway.apache.schemas import SCHEMA_CALLS
+from gateway.apache.topic_policies import TOPIC
 from gateway.apache_settings import POLL_S, ApacheCluster
 from gateway.services.engine_link import PATIENCE_S, Engine, EngineLink
 from gateway.services.guarded_store import GuardedStore
@@ -27,6 +28,7 @@ HANDLERS: Handlers = {
     **CHANGES,
     **CURSORS,
     **NAMESPACE,
+    **TOPIC,
 }
 COUNTED_MS = 60_000
 """Time between two counts of an Apache broker by default."""

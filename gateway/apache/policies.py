@@ -17,6 +17,8 @@ from engine.tenancy.settings import PolicySettings
 from gateway.apache.brokers import Handlers, Target
 
 Json = dict[str, Any]
+RUNTIME = "/admin/v2/brokers/configuration/runtime"
+"""Path of the effective settings of a broker, which only a superuser may read."""
 
 
 def policy_settings(runtime: Mapping[str, str]) -> PolicySettings:
@@ -44,8 +46,7 @@ async def _namespace_policies(target: Target, args: OnBundle) -> Json:
 
 async def namespace_policies_of(target: Target, namespace: NamespaceName) -> Json:
     """Return the policies in force in a namespace, with their levels and the brokers' defaults."""
-    path = "/admin/v2/brokers/configuration/runtime"
-    settings = policy_settings(await target.rest.get(path))
+    settings = policy_settings(await target.rest.get(RUNTIME))
     record = await get_policies(target.store, namespace)
     stored = of_cluster(record, target.rest.cluster.own_name)
     defaults, effective = in_force(settings, {}, {}), in_force(settings, stored, {})

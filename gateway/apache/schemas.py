@@ -5,11 +5,9 @@ Apache itself cannot bind them to it.
 """
 
 from base64 import b64encode
-from collections.abc import Mapping
 from typing import Any
 
 from engine.admin.api.arguments import OnTopic
-from engine.admin.api.policies import TOPIC_POLICIES
 from engine.admin.api.schemas import (
     CHECK_SCHEMA,
     DELETE_SCHEMA,
@@ -26,16 +24,13 @@ from engine.admin.api.schemas import (
     SchemaPage,
     StoredSchemas,
 )
-from engine.base.errors import Conflict, Failed, NotFound, Unsupported
+from engine.base.errors import Conflict, Failed, NotFound
 from engine.base.names import TopicName
 from engine.schema.rest_form import given
-from engine.tenancy.policies.policy import Level
 from engine.tenancy.strategy import Strategy
-from gateway.apache.abilities import LACKS
 from gateway.apache.brokers import Handlers, Target
 from gateway.apache.policies import namespace_policies_of
 from gateway.apache.rest import part, topic_path
-from gateway.services.source import Ability
 
 Json = dict[str, Any]
 STRATEGY = "schemaCompatibilityStrategy"
@@ -127,7 +122,7 @@ async def _check(target: Target, args: GivenSchema) -> Json:
         # Of an incompatible schema, Apache states the reason in place of a verdict.
         if "compatib" not in str(error).lower():
             raise
-        strategy = (await _strategy(target, OnTopic(args.topic)))[STRATEGY]["value"]
+        strategy = await _strategy(target, args.topic)
         return {"compatibility": False, STRATEGY: strategy, "reason": str(error)}
     return dict(answer)
 
@@ -162,20 +157,13 @@ async def _delete(target: Target, args: DeleteSchema) -> Json:
     return {"version": int(version), "before": before}
 
 
-class _OnlyStrategy(dict[str, Json]):
-    """The policies of a topic that are read: no other must be taken for one that is not set."""
-
-    def __missing__(self, name: str) -> Json:
-        raise Unsupported(LACKS[Ability.TOPIC_POLICIES])
-
-
-async def _strategy(target: Target, args: OnTopic) -> Mapping[str, Json]:
-    """Return the compatibility strategy that is in force, with its level. Other policies of topics are not read."""
-    own = await target.rest.get(topic_path(args.topic.partitioned, STRATEGY), applied=False)
+async def _strategy(target: Target, topic: TopicName) -> str:
+    """Return the compatibility strategy that is in force."""
+    own = await target.rest.get(topic_path(topic.partitioned, STRATEGY), applied=False)
     if own and own != Strategy.UNDEFINED.value:
-        return _OnlyStrategy({STRATEGY: {"value": own, "level": Level.TOPIC.value}})
-    policies = await namespace_policies_of(target, args.topic.namespace)
-    return _OnlyStrategy({STRATEGY: policies[STRATEGY]})
+        return str(own)
+    policies = await namespace_policies_of(target, topic.namespace)
+    return str(policies[STRATEGY]["value"])
 
 
 SCHEMA_CALLS: Handlers = {
@@ -187,5 +175,4 @@ SCHEMA_CALLS: Handlers = {
     FIND_SCHEMA.name: _find,
     REGISTER_SCHEMA.name: _register,
     DELETE_SCHEMA.name: _delete,
-    TOPIC_POLICIES.name: _strategy,
 }

@@ -33,10 +33,14 @@ class ActingClient:
 
 
 class ActingClients:
-    """The clients of a cluster by the role that they act for, empty for the gateway itself; on one event loop."""
+    """The clients of a cluster by the role that they act for, empty for the gateway itself; on one event loop.
 
-    def __init__(self, make: Callable[[str], ActingClient]) -> None:
+    ``names_roles`` False: brokers do not know the gateway's roles, and one client acts for all of them.
+    """
+
+    def __init__(self, make: Callable[[str], ActingClient], *, names_roles: bool = True) -> None:
         self._make = make
+        self._names_roles = names_roles
         self._clients: dict[str, ActingClient] = {}
         self._tasks = TaskScope("acting-clients")
 
@@ -47,6 +51,7 @@ class ActingClients:
 
     def use(self, principal: str) -> ActingClient:
         """Return the client that acts for a role; the caller closes it after use."""
+        principal = principal if self._names_roles else ""
         acting = self._clients.get(principal)
         if acting is None:
             if len(self._clients) >= SWEEP_AT:

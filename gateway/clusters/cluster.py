@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from engine.base.errors import Unsupported
 from engine.client.client import PulsarClient
+from gateway.apache.clients import client_of_apache
 from gateway.clusters.acting_clients import ActingClient, ActingClients
 from gateway.environment import ClusterSettings
 from gateway.services.clients import client_of
@@ -58,11 +59,11 @@ class Cluster(Parts):
 
     @cached_property
     def clients(self) -> ActingClients:
-        """The clients that act for callers, by role; without one it is ``client``."""
-        return ActingClients(self._acting)
+        """The clients that act for callers, by role; without one it is ``client``. Brokers of an Apache Pulsar know the
+        console's role alone: callers are judged by the gateway before."""
+        return ActingClients(self._acting, names_roles=self.settings.apache is None)
 
     def _acting(self, principal: str) -> ActingClient:
-        self.require(Ability.PUBLISH)
         if not principal:
             return ActingClient(self.client, self.publisher)
         client = client_of(self.link, principal)
@@ -70,9 +71,9 @@ class Cluster(Parts):
 
     @cached_property
     def client(self) -> PulsarClient:
-        """The Pulsar client of the WebSocket endpoints and of REST. Raises Unsupported where clients do not connect."""
-        self.require(Ability.PUBLISH)
-        return client_of(self.link)
+        """The Pulsar client of the WebSocket endpoints, of REST and of the console."""
+        apache = self.settings.apache
+        return client_of(self.link) if apache is None else client_of_apache(apache, self.link)
 
     @cached_property
     def publisher(self) -> Publisher:

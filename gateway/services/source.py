@@ -14,14 +14,14 @@ from types import MappingProxyType
 class Ability(StrEnum):
     """A feature of the console that not every source has."""
 
-    TAIL = "tail"
-    """Messages are followed as they are published."""
-    PUBLISH = "publish"
+    SOCKETS = "sockets"
+    """Programs publish and consume through the gateway: its WebSocket endpoints, and Pulsar's REST for messages."""
+    COPIES = "copies"
+    """Messages are copied, moved and replayed to other topics."""
     CURSOR_PREVIEW = "cursor-preview"
     """Changes of cursors are previewed, made exactly as previewed, and undone."""
     POLICY_PREVIEW = "policy-preview"
     """The effect of a policy is previewed."""
-    TOPIC_POLICIES = "topic-policies"
     TRACES = "traces"
     ANALYSES = "analyses"
     GRANTS = "grants"

@@ -22,6 +22,7 @@ from gateway.http.auth.handshakes import identify_socket
 from gateway.http.auth.levels import check_socket_level, level_of_socket
 from gateway.http.auth.payloads import check_payloads, is_ruled, record_reveal
 from gateway.http.socket_port import SocketPort, port_of
+from gateway.services.source import Ability
 from gateway.ws.admission import Admission, admit
 from gateway.ws.frames import HandshakeRefusedError
 from gateway.ws.rights import RIGHTS, Opening
@@ -104,6 +105,7 @@ async def run(
             places = [place for _, place in needs_of(RIGHTS[kind], opening)]
             await check_payloads(clusters_of(scope), identity, level, places)
             await record_reveal(scope, identity, cluster.name, places)
+        cluster.require(Ability.SOCKETS)
         acting = cluster.clients.use(acting_role(identity))
         endpoint = await open_endpoint(acting.client)
     except BaseException as error:

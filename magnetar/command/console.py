@@ -85,6 +85,12 @@ def _value(name: str, values: tuple[str, ...], urls: dict[str, str]) -> str:
 )
 @click.option("--tls-key", multiple=True, metavar="[NAME=]FILE", help="PEM file of its key.")
 @click.option(
+    "--service-url",
+    multiple=True,
+    metavar="[NAME=]URL",
+    help="The address for clients, such as pulsar://proxy:6650, where those that a cluster states cannot be reached.",
+)
+@click.option(
     "--remote-name",
     "remote",
     multiple=True,

@@ -30,6 +30,7 @@ from gateway.services.admin import existence
 from gateway.services.encoding import outgoing_encoder
 from gateway.services.engine_link import Engine
 from gateway.services.publishing import Outgoing, failure_of
+from gateway.services.source import Ability
 
 TURN_CHARS = 64 << 10
 """Characters of payloads that are encoded on the loop; more are encoded in a thread, so that other requests run."""
@@ -60,6 +61,7 @@ class ProduceResource(TopicPathResource):
 
     async def publish(self, request: HttpRequest, name: TopicName, members: Any) -> HttpResponse:
         """Publish the messages of a request; ``members`` is work that returns the topics to distribute them over."""
+        self.cluster.require(Ability.SOCKETS)
         acting = self.cluster.clients.use(acting_role(self.identity))
         with closing(acting):
             given = parse_request(object_body(request), acting.client.clock.wall_ms())

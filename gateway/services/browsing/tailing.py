@@ -5,50 +5,45 @@ paused or shows as many a second as it may. Nothing moves a cursor or creates a 
 """
 
 import asyncio
-from base64 import b64decode
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import monotonic
 
-from engine.admin.api.arguments import EARLIEST_MESSAGE, MessagePosition, OnTopic
-from engine.admin.api.messages import LAST_MESSAGE_ID, NEXT_ENTRIES, NextEntries
-from engine.base.errors import MagnetarError, NotFound
+from engine.base.errors import MagnetarError
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
+from engine.client.client import PulsarClient
 from gateway.services import catalog
 from gateway.services.browsing.filters import MessageFilter
-from gateway.services.browsing.opening import BrowsedMessage, open_entry
+from gateway.services.browsing.opening import BrowsedMessage
+from gateway.services.browsing.tail_parts import (
+    AGAIN_S,
+    Attaching,
+    FollowedPart,
+    StoredPart,
+    TailPart,
+)
 from gateway.services.browsing.values import TopicValues
 from gateway.services.clock import now_ms
-from gateway.services.engine_link import Engine, EngineLink
+from gateway.services.engine_link import CALL_TIMEOUT_S, Engine, EngineLink
 
 EVERY_S = 0.25
 """Delay between reads while nothing is published, and PER_PARTITION_S for each partition."""
 PER_PARTITION_S = 0.01
-AGAIN_S = 1.0
-"""Delay after a failed read."""
-ANSWER_S = 5.0
-PAGE_MESSAGES = 1_000
-PAGE_BYTES = 2 << 20
 ROWS_MAX = 200
 """Messages of a watch that wait to be sent; further ones are passed over."""
-
-
-@dataclass(slots=True)
-class _Part:
-    """A topic or partition, and the position from which it is read next; None before that is known."""
-
-    name: TopicName
-    place: MessagePosition | None = None
-    problem: str = ""
+MakePart = Callable[[TopicName], TailPart]
 
 
 class TopicTail:
     """The reading of one topic from its present end on, for its watches, on their event loop."""
 
     def __init__(
-        self, link: EngineLink, topic: TopicName, ended: Callable[[TopicName], None]
+        self,
+        link: EngineLink,
+        topic: TopicName,
+        make_part: MakePart,
+        ended: Callable[[TopicName], None],
     ) -> None:
         self.topic = topic
         self.values = TopicValues(topic)
@@ -58,8 +53,9 @@ class TopicTail:
         self._end_s: float | None = None
         """The time at which the end of the topic was last reached, if more was published since; None at the end."""
         self._link = link
+        self._make_part = make_part
         self._ended = ended
-        self._parts: list[_Part] = []
+        self._parts: list[TailPart] = []
         self._tasks = TaskScope("tail")
         self._tasks.spawn("follow", self._follow())
 
@@ -86,11 +82,14 @@ class TopicTail:
         if not self.watches:
             self._ended(self.topic)
             await self._tasks.close()
+            for part in self._parts:
+                part.close()
 
     async def _follow(self) -> None:
         while True:
+            problem = self.problem
             try:
-                fresh, more = await self._link.arun(self._read, timeout_s=ANSWER_S)
+                fresh, more = await self._link.arun(self._read, timeout_s=CALL_TIMEOUT_S)
                 self._problem = ""
             except (MagnetarError, TimeoutError, OSError) as error:
                 self._problem = str(error) or "no answer in time"
@@ -99,6 +98,8 @@ class TopicTail:
                 continue
             if self.since_ms is None:
                 self.since_ms = now_ms()
+                self._wake()
+            if self.problem != problem:  # also where nothing can be read, and so nothing arrives
                 self._wake()
             if fresh:
                 await self._offer(fresh)
@@ -111,26 +112,17 @@ class TopicTail:
         if not self._parts:
             count = await catalog.partition_count(engine.store, self.topic)
             names = [self.topic.partition_at(index) for index in range(count)] or [self.topic]
-            parts = [_Part(name) for name in names]
-            await catalog.each(parts, lambda part: _place(engine, part))
+            parts = [self._make_part(name) for name in names]
+            await catalog.each(parts, lambda part: part.find_place(engine))
             self._parts = parts
             return [], True
-        pages: dict[int, tuple[list[BrowsedMessage], bool]] = {}
-
-        async def read(part: _Part) -> None:
-            try:
-                pages[part.name.partition] = await _page(engine, part)
-                part.problem = ""
-            except NotFound as error:  # partitions are created with their first use
-                part.problem = "" if part.name.partition >= 0 else str(error)
-            except (MagnetarError, TimeoutError, OSError) as error:
-                part.problem = str(error) or "no answer in time"
-
-        await catalog.each(self._parts, read)
-        fresh = [(number, message) for number, (page, _) in pages.items() for message in page]
-        await self.values.fetch(engine, [message for _, message in fresh])
+        await catalog.each(self._parts, lambda part: part.read(engine))
+        await self.values.fetch(engine, [row for part in self._parts for row in part.ready])
+        # Taken behind the last wait: what a failed or cancelled read has read is offered by the next one.
+        more = any(part.more for part in self._parts)
+        fresh = [(part.name.partition, row) for part in self._parts for row in part.take()]
         fresh.sort(key=lambda row: row[1].publish_ms)
-        return fresh, any(more for _, more in pages.values())
+        return fresh, more
 
     async def _offer(self, fresh: Sequence[tuple[int, BrowsedMessage]]) -> None:
         for watch in list(self.watches):
@@ -199,10 +191,12 @@ class TailWatch:
 
 
 class Tails:
-    """The tails of a cluster's topics that are watched, on one event loop."""
+    """The tails of a cluster's topics that are watched, on one event loop. With a ``client`` brokers send the messages
+    to it; without one they are read from storage."""
 
-    def __init__(self, link: EngineLink) -> None:
+    def __init__(self, link: EngineLink, client: Callable[[], PulsarClient] | None = None) -> None:
         self._link = link
+        self._client = client
         self._tails: dict[TopicName, TopicTail] = {}
 
     def __len__(self) -> int:
@@ -212,7 +206,11 @@ class Tails:
         """Return a watch of the topic, which shares the reading with all others."""
         tail = self._tails.get(topic)
         if tail is None:
-            tail = self._tails[topic] = TopicTail(self._link, topic, self._forget)
+            make_part: MakePart = StoredPart
+            if self._client is not None:
+                attaching = Attaching(self._client())
+                make_part = lambda name: FollowedPart(name, attaching)  # noqa: E731
+            tail = self._tails[topic] = TopicTail(self._link, topic, make_part, self._forget)
         return TailWatch(tail, wanted, per_second)
 
     def _forget(self, topic: TopicName) -> None:
@@ -220,30 +218,3 @@ class Tails:
         tail = self._tails.get(topic)
         if tail is not None and not tail.watches:
             del self._tails[topic]
-
-
-async def _place(engine: Engine, part: _Part) -> None:
-    """Set the end of a part, from which it is read. A partition without a place is read from its beginning."""
-    try:
-        async with asyncio.timeout(ANSWER_S):
-            last = await engine.call(LAST_MESSAGE_ID, OnTopic(part.name))
-    except NotFound:
-        if part.name.partition < 0:
-            raise
-        part.place = EARLIEST_MESSAGE
-    else:
-        part.place = MessagePosition(last["ledgerId"], last["entryId"] + 1)
-
-
-async def _page(engine: Engine, part: _Part) -> tuple[list[BrowsedMessage], bool]:
-    assert part.place is not None, "set before the first page"
-    async with asyncio.timeout(ANSWER_S):
-        args = NextEntries(part.name, PAGE_MESSAGES, PAGE_BYTES, part.place)
-        answer = await engine.call(NEXT_ENTRIES, args)
-    stored = [(ledger, entry, b64decode(text)) for ledger, entry, text in answer["entries"]]
-    # In a thread: a page may have thousands of messages, and other requests would wait for the loop.
-    opened = await asyncio.to_thread(
-        lambda: [message for entry in stored for message in open_entry(*entry)]
-    )
-    part.place = MessagePosition(*answer["next"])
-    return opened, answer["more"]

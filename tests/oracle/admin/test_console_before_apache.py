@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,9 +16,7 @@ from engine.admin.api.topics import CREATE_TOPIC, DELETE_TOPIC, HOLDINGS, Create
 from engine.base.errors import Conflict
 from engine.base.names import NamespaceName, TopicName
 from engine.tenancy.namespaces import create_namespace, get_policies, update_policies
-from engine.tenancy.tenants import create_tenant, list_tenants
-from gateway.apache.connecting import apache_link
-from gateway.apache_settings import ApacheCluster
+from engine.tenancy.tenants import create_tenant
 from gateway.services import catalog
 from gateway.services.admin import schemas
 from gateway.services.engine_link import Engine, EngineLink
@@ -29,26 +25,6 @@ from tests.oracle.conftest import Side
 NAMESPACE = NamespaceName.parse("before-apache/ns")
 TOPIC = NAMESPACE.topic("orders")
 MOVED = ("base", "target", "lost", "again", "lost_messages", "again_messages", "exact")
-
-
-@pytest.fixture(scope="module")
-def link(sides: tuple[Side, Side]) -> Iterator[EngineLink]:
-    theirs, _ = sides
-    status, body = theirs.call("GET", "/admin/v2/clusters")
-    assert status == 200
-    name = next(item for item in ("standalone", "us") if item.encode() in body)
-    link = apache_link(ApacheCluster("theirs", theirs.http.rstrip("/"), name))
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            link.run(lambda engine: list_tenants(engine.store))
-            break
-        except Exception:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
-    yield link
-    link.close()
 
 
 def published(url: str, count: int) -> None:

@@ -9,10 +9,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from engine.tenancy.policies.policy import Level
+from engine.tenancy.policies.table import POLICIES
+
 GOLDEN = Path(__file__).parents[2] / "golden" / "apache"
 TOKEN = "token-of-the-console"
 BROKER = "127.0.0.1:17051"
 """The broker that was recorded."""
+UNSET = {
+    "backlogQuotaMap",
+    *(route.path for policy in POLICIES if (route := policy.route_at(Level.TOPIC)) is not None),
+}
+"""Last segments of paths of topics' policies, which answer nothing where a topic does not set them."""
 
 
 class Request(NamedTuple):
@@ -76,6 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
         server.reads.append(path)
         if path in server.entries:
             return self._send_entry(**server.entries[path])
+        if path not in server.answers and path.rpartition("/")[2] in UNSET:
+            return self._send(204, None)
         if path not in server.answers:
             return self._send(404, {"reason": "Not found"})
         return self._send(200, server.answers[path])

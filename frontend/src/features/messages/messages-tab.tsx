@@ -184,9 +184,9 @@ function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () =
       }
       actions={
         <>
-          {!lacks.publish && <CopyLink />}
-          {!lacks.tail && <TailLink />}
-          {!lacks.publish && <PublishLink />}
+          {!lacks.copies && <CopyLink />}
+          <TailLink />
+          <PublishLink />
         </>
       }
     >

@@ -131,11 +131,9 @@ function Tabs({ id, cluster, topic }: { id: TopicId; cluster: string; topic: Top
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/schema" {...tab}>
         Schema
       </Link>
-      {!lacks["topic-policies"] && (
-        <Link to="/c/$cluster/t/$tenant/$namespace/$topic/policies" {...tab}>
-          Policies
-        </Link>
-      )}
+      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/policies" {...tab}>
+        Policies
+      </Link>
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/manage" {...tab}>
         Manage
       </Link>

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { lackOfPage } from "./lacking";
 
 const lacks = {
-  tail: "No ledgers",
+  traces: "No spans",
   analyses: "No bookies",
   "broker-settings": "Not here",
   transactions: "By tools",
@@ -12,7 +12,7 @@ const lacks = {
 
 test.each([
   ["/c/us/t/acme/ns/orders/messages", undefined],
-  ["/c/us/t/acme/ns/orders/tail", "No ledgers"],
+  ["/c/us/t/acme/ns/orders/traces", "No spans"],
   ["/c/us/settings", "Not here"],
   ["/c/us/transactions", "By tools"],
   ["/c/us/functions/new", "By pulsar-admin"],
@@ -25,4 +25,4 @@ test.each([
 ])("%s lacks %s", (pathname, reason) => expect(lackOfPage(pathname, lacks)).toBe(reason));
 
 test("a cluster of ours lacks nothing", () =>
-  expect(lackOfPage("/c/us/t/acme/ns/orders/tail", {})).toBeUndefined());
+  expect(lackOfPage("/c/us/t/acme/ns/orders/traces", {})).toBeUndefined());

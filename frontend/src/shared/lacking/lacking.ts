@@ -3,11 +3,10 @@ import { environmentQuery } from "../../api/environment";
 
 /** A feature that a cluster may not have: the gateway's `lacks` has the reason. */
 export type Ability =
-  | "tail"
-  | "publish"
+  | "sockets"
+  | "copies"
   | "cursor-preview"
   | "policy-preview"
-  | "topic-policies"
   | "traces"
   | "analyses"
   | "grants"
@@ -23,9 +22,6 @@ export type Ability =
 type Lacks = Readonly<Record<string, string>>;
 
 const TABS: Readonly<Record<string, Ability>> = {
-  tail: "tail",
-  publish: "publish",
-  policies: "topic-policies",
   traces: "traces",
   access: "grants",
 };

@@ -7,6 +7,7 @@ import pytest
 from engine.base.errors import Unsupported
 from engine.metadata.apart.stores import StoreUrls
 from gateway.apache.abilities import LACKS
+from gateway.apache_settings import ApacheCluster
 from gateway.clusters.cluster import Cluster
 from gateway.environment import ClusterSettings
 from gateway.services.engine_link import EngineLink
@@ -19,10 +20,13 @@ def test_every_ability_is_stated_and_our_own_clusters_lack_none() -> None:
     assert not OWN.lacks
 
 
-def test_no_client_of_ours_connects_to_the_cluster(link: EngineLink, tmp_path: Path) -> None:
-    settings = ClusterSettings("theirs", StoreUrls("http://x"), tmp_path, tmp_path)
+def test_programs_do_not_reach_the_cluster_through_the_console(
+    apache_cluster: ApacheCluster, link: EngineLink, tmp_path: Path
+) -> None:
+    settings = ClusterSettings(
+        "theirs", StoreUrls("http://x"), tmp_path, tmp_path, apache=apache_cluster
+    )
     cluster = Cluster(settings, link)
-    with pytest.raises(Unsupported, match=r"does not connect .* \(cluster theirs\)"):
-        _ = cluster.client
-    with pytest.raises(Unsupported, match="does not connect"):
-        cluster.clients.use("role")
+    for ability in (Ability.SOCKETS, Ability.COPIES):
+        with pytest.raises(Unsupported, match=r"\(cluster theirs\)"):
+            cluster.require(ability)

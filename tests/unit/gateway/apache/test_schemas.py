@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from admin_ui.policies import selectors as policy_selectors
 from admin_ui.schemas import selectors
 from engine.admin.api.schemas import GivenSchema
-from engine.base.errors import Conflict, NotFound, Unprocessable, Unsupported
+from engine.base.errors import Conflict, NotFound, Unprocessable
 from engine.base.names import TopicName
 from gateway.services.admin import schemas
 from gateway.services.engine_link import EngineLink
@@ -114,10 +113,3 @@ def test_a_change_is_refused_when_another_version_is_the_newest(
         ("POST", f"{BASE}/schema"),
         ("DELETE", f"{BASE}/schema"),
     ]
-
-
-def test_other_policies_of_topics_are_not_taken_for_unset(
-    link: EngineLink, stored: RecordedApache
-) -> None:
-    with pytest.raises(Unsupported, match="Policies of topics are not shown"):
-        link.run(lambda engine: policy_selectors.on_topic(engine, TOPIC))
