@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from websockets.sync.client import connect
 
 from tests.support.stores.gateway_database import (
     check_folders,
@@ -37,6 +38,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 # In asyncio's debug mode each future keeps the whole stack that made it, which took a third of the unit tests' time.
 # Four frames name what made it as well.
 traceback.extract_stack.__defaults__ = (None, 4)
+
+# A busy machine delays a handshake; ten seconds, the default of the library, fail a test there.
+assert connect.__kwdefaults__ is not None
+connect.__kwdefaults__["open_timeout"] = 60
 
 # A shell's background job ignores Ctrl-C, and the processes that it starts inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
