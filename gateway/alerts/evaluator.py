@@ -38,6 +38,8 @@ T = TypeVar("T")
 TICK_S = 1.0
 LOOK_MS = 5_000
 """Interval at which rules are read, and the lease is renewed."""
+IDLE_LOOK_MS = 20_000
+"""The same without rules. The gateway where one is made looks at once (``wake``), so that only a takeover waits."""
 REMOVE_MS = 3_600_000
 GAP_MS = 60_000
 """Time without evaluation after which what was pending counts from anew."""
@@ -55,7 +57,8 @@ class Evaluator:
         self._holder = secrets.token_hex(8)
         self._database = ThreadPoolExecutor(1, "alerts")
         self._senders = ThreadPoolExecutor(SENDERS, "alert-senders")
-        self._looked_at = 0
+        self._look_at = 0
+        """Time of the next look, ms."""
         self._removed_at = 0
         self._loaded: store.Loaded | None = None
         """The rules, while this process has the lease."""
@@ -92,7 +95,7 @@ class Evaluator:
 
     def wake(self) -> None:
         """Have rules, silences and acknowledgements read at the next tick. For any thread."""
-        self._looked_at = 0
+        self._look_at = 0
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(
@@ -101,9 +104,11 @@ class Evaluator:
 
     async def _tick(self) -> None:
         now = self._clock()
-        if now - self._looked_at >= LOOK_MS or now < self._looked_at:
-            self._looked_at = now
-            await self._in_thread(partial(self._look, now))
+        # A clock that was set back leaves a time that is too far away.
+        if not 0 < self._look_at - now <= IDLE_LOOK_MS:
+            self._look_at = now + LOOK_MS
+            if not await self._in_thread(partial(self._look, now)) and self._look_at:
+                self._look_at = now + IDLE_LOOK_MS
         seen = None if self._loaded is None else self.observed()
         if self._loaded is None or seen is None:
             return
@@ -113,17 +118,18 @@ class Evaluator:
 
     # In the thread of the database
 
-    def _look(self, now: int) -> None:
+    def _look(self, now: int) -> bool:
+        """Read what to evaluate; return whether any gateway has work."""
         name = self._cluster.name
         if not store.has_work(name):
             if self._loaded is not None:
                 store.release(name, self._holder)
                 self._loaded = None
-            return
+            return False
         lease = store.take_lease(name, self._holder, now)
         if lease is None:
             self._loaded = None
-            return
+            return True
         if self._loaded is None or lease.is_new:
             self._open = {}
             for firing in store.open_of(name):
@@ -141,6 +147,7 @@ class Evaluator:
         if now - self._removed_at >= REMOVE_MS:
             self._removed_at = now
             store.remove_old(name, now)
+        return True
 
     def _write(self, changes: FiringChanges, now: int) -> None:
         store.write(self._cluster.name, self._holder, changes, now)

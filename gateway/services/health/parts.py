@@ -6,7 +6,6 @@ import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -133,11 +132,17 @@ _probe = ThreadPoolExecutor(1, thread_name_prefix="database-probe")
 
 class Database:
     """Check of the console's database: it acquires the lock that every change needs, and reads a table, since a file
-    that was emptied or replaced can be locked, too."""
+    that was emptied or replaced can be locked, too.
+
+    The connection is kept while the file is unchanged: a new one reads the definitions of all tables first.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._work: asyncio.Future[sqlite3.Error | None] | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, ...] = ()
+        """What identified the file when the connection was opened; empty without one."""
 
     async def check(self) -> None:
         if self._work is None or self._work.done():
@@ -146,22 +151,50 @@ class Database:
         if error is not None:
             raise UnwellError(f"cannot be written: {error}", slow="locked" in str(error))
 
+    async def close(self) -> None:
+        """Close the connection."""
+        await asyncio.get_running_loop().run_in_executor(_probe, self._disconnect)
+
     def _lock(self) -> sqlite3.Error | None:
         """Acquire and release the lock; return the error.
 
         An exception would be reported as never retrieved when the caller was cancelled.
         """
-        uri = f"{self._path.absolute().as_uri()}?mode=rw"
         try:
-            with closing(
-                sqlite3.connect(uri, uri=True, timeout=ANSWER_S / 2, isolation_level=None)
-            ) as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                connection.execute("SELECT 1 FROM django_migrations LIMIT 1")
-                connection.execute("ROLLBACK")
+            connection = self._connected()
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("SELECT 1 FROM django_migrations LIMIT 1")
+            connection.execute("ROLLBACK")
         except sqlite3.Error as error:
+            self._disconnect()
             return error
         return None
+
+    def _connected(self) -> sqlite3.Connection:
+        """Return a connection to the file that is there now. Raises sqlite3.Error."""
+        file = _identity(self._path)
+        if self._connection is None or file != self._file:
+            self._disconnect()
+            uri = f"{self._path.absolute().as_uri()}?mode=rw"
+            self._connection = sqlite3.connect(
+                uri, uri=True, timeout=ANSWER_S / 2, isolation_level=None
+            )
+            self._file = file
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    """Return values of which one differs after the file was replaced or written; empty for a missing file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class DatabaseServer:

@@ -38,6 +38,7 @@ class Health:
         """Time until which the metadata of a polled source are known, ms."""
         self._checks: Checks | None = None
         self._redis: Redis | None = None
+        self._database: Database | DatabaseServer | None = None
 
     @property
     def known_ms(self) -> int:
@@ -65,7 +66,8 @@ class Health:
                 self._redis = Redis(settings.REDIS, on_demand=on_demand)
                 checks.start(Kind.REDIS, "", self._redis.check)
                 checks.start(Kind.SPARK, "", self._redis.check_worker)
-            checks.start(Kind.DATABASE, "", _database().check, period_s=1.0)
+            self._database = _database()
+            checks.start(Kind.DATABASE, "", self._database.check, period_s=1.0)
         return self._checks
 
     def _notify(self) -> None:
@@ -86,3 +88,5 @@ class Health:
             await self._checks.close()
         if self._redis is not None:
             await self._redis.close()
+        if isinstance(self._database, Database):
+            await self._database.close()

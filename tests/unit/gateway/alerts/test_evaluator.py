@@ -1,5 +1,7 @@
 """Firings over time, with the database between several gateways: begin, end, silence, escalation, takeover."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -341,3 +343,37 @@ def test_old_firings_are_removed(bench: Bench) -> None:
     assert AlertFiring.objects.count() == 1
     store.remove_old("c", bench.alerts.now + 31 * store.DAY_MS)
     assert (AlertFiring.objects.count(), AlertDelivery.objects.count()) == (0, 0)
+
+
+def test_rules_are_looked_for_less_often_while_there_are_none(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    rules: list[AlertRule] = []
+
+    def look(gateway: Evaluator, now: int) -> bool:
+        looks.append(now)
+        return bool(rules)
+
+    async def at_once(gateway: Evaluator, work: Callable[[], Any]) -> Any:
+        return work()
+
+    monkeypatch.setattr(Evaluator, "_look", look)
+    monkeypatch.setattr(Evaluator, "_in_thread", at_once)
+    (gateway,) = bench.gateways
+
+    def looked(seconds: int) -> int:
+        """Return how often it looked in so many rounds."""
+        before = len(looks)
+        for _ in range(seconds):
+            bench.alerts.now += 1_000
+            asyncio.run(gateway._tick())
+        return len(looks) - before
+
+    assert looked(60) == 3
+    rules.append(bench.rule())
+    gateway.wake()
+    assert looked(1) == 1, "the gateway where a rule is made looks at once"
+    assert looked(60) == 12
+    bench.alerts.now -= 3_600_000
+    assert looked(1) == 1, "a clock that was set back"
