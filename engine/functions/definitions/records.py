@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from engine.base.errors import PeerError
-from engine.functions.definitions.functions_pb2 import FunctionDetails
+from engine.functions.definitions.functions_pb2 import FunctionDetails, FunctionMetaData
 
 RecordT = TypeVar("RecordT", bound=Message)
 _KINDS = FunctionDetails.ComponentType
@@ -14,6 +14,10 @@ COMPONENTS: dict[FunctionDetails.ComponentType, Literal["function", "source", "s
     _KINDS.SOURCE: "source",
     _KINDS.SINK: "sink",
 }
+
+
+ROLE_PROVIDER = "magnetar.role"
+"""Provider in the FunctionAuthenticationSpec of a function whose data is its role."""
 
 
 class FunctionRecordError(PeerError):
@@ -62,3 +66,9 @@ def component_of(details: FunctionDetails) -> Literal["function", "source", "sin
     if details.source.className or details.source.builtin:
         return "source"
     return "sink" if details.sink.className or details.sink.builtin else "function"
+
+
+def role_of(metadata: FunctionMetaData) -> str:
+    """Return the role that a function logs in with; empty where it has none, or a token of Apache's."""
+    spec = metadata.functionAuthSpec
+    return spec.data.decode() if spec.provider == ROLE_PROVIDER else ""

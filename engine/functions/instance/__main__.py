@@ -20,6 +20,7 @@ from engine.functions.instance.instance_plan import InstancePlan
 from engine.functions.instance.process_lease import ProcessLease
 from engine.functions.instance.process_limits import set_limits
 from engine.functions.instance.user.user_code import UserCodeError
+from engine.wire.errors import RefusedError, ServerError
 
 log = logging.getLogger("engine.functions.instance")
 
@@ -85,6 +86,8 @@ class InstanceProgram:
         """End for an error. Those that are for the function's owner need no traceback of ours."""
         if isinstance(error, InstanceEnded | UserCodeError):
             text = str(error)
+        elif isinstance(error, RefusedError):
+            text = refusal_for_owner(self._plan, error)
         else:
             text = "".join(traceback.format_exception(error))
         log.error("the instance ends: %s", text)
@@ -120,6 +123,17 @@ class InstanceProgram:
     async def _stop(self, request: Mapping[str, Any]) -> Any:
         self._grace_s = request["grace_s"]
         self._finish("")
+
+
+def refusal_for_owner(plan: InstancePlan, error: RefusedError) -> str:
+    """Return what a broker refuses to the function, with what its owner can do."""
+    if error.code not in (ServerError.AuthorizationError, ServerError.AuthenticationError):
+        return f"A broker refuses the {plan.component}: {error}"
+    who = f"the role {plan.role}" if plan.role else f"the {plan.component}'s credentials"
+    return (
+        f"A broker refuses {who}: {error}. A {plan.component} needs the rights to consume its inputs, to produce to "
+        f"its output, and both for its state, {plan.state_topic}."
+    )
 
 
 async def _serve(descriptor: int, root: str) -> int:

@@ -117,6 +117,8 @@ class InstancePlan:
     disk_bytes: int = 0
     service_url: str = ""
     token_file: str = ""
+    role: str = ""
+    """The role that it logs in with, where a worker of ours gave it one."""
     trust_certs_file: str = ""
     verify_hostname: bool = True
     cluster: str = ""

@@ -14,7 +14,7 @@ from engine.functions.definitions.functions_pb2 import (
     ProcessingGuarantees,
     SubscriptionType,
 )
-from engine.functions.definitions.records import component_of
+from engine.functions.definitions.records import component_of, role_of
 from engine.functions.instance.instance_plan import (
     InputPlan,
     InstancePlan,
@@ -91,6 +91,7 @@ def plan_of(spec: InstanceSpec, code: Sequence[str]) -> InstancePlan:
         disk_bytes=details.resources.disk,
         service_url=spec.service_url,
         token_file=str(spec.token_file or ""),
+        role=role_of(spec.function),
         trust_certs_file=str(spec.trust_certs_file or ""),
         verify_hostname=spec.verify_hostname,
         cluster=spec.cluster,

@@ -9,6 +9,8 @@ from typing import Any
 import pulsar
 import pytest
 
+from engine.auth.authenticators import jws
+from engine.auth.authenticators.signing_keys import SecretKey
 from tests.interop.identity.conftest import Secured
 from tests.support.instance import Instance
 from tests.support.waiting import until_blocking
@@ -58,6 +60,10 @@ def called(secured: Secured, method: str, path: str, *options: str) -> Any:
     status, body = secured.curl(path, "-X", method, *header, *options)
     assert status in (200, 204), (method, path, status, body)
     return json.loads(body) if body else None
+
+
+def token_of(secured: Secured, role: str) -> str:
+    return jws.sign({"sub": role}, SecretKey(secured.files.token_key.read_bytes()), "HS256")
 
 
 def as_json(value: Any) -> tuple[str, ...]:
@@ -121,4 +127,59 @@ def test_a_function_runs_in_tls_with_its_own_role_and_has_no_other_rights(
         assert status["numRunning"] == 1
     finally:
         client.close()
+        called(secured, "DELETE", function)
+
+
+PLAIN = """
+def process(input):
+    return input + "!"
+"""
+
+
+def test_an_update_by_another_role_runs_with_that_role_and_says_which_right_is_missing(
+    secured: Secured, tmp_path: Path
+) -> None:
+    namespace = f"public/roles-{uuid.uuid4().hex[:8]}"
+    called(secured, "PUT", f"/admin/v2/namespaces/{namespace}")
+    rights = {"deploys": ["functions", "produce", "consume"], "updates": ["functions"]}
+    headers = {}
+    for role, actions in rights.items():
+        grant = f"/admin/v2/namespaces/{namespace}/permissions/{role}"
+        called(secured, "POST", grant, *as_json(actions))
+        headers[role] = ("-H", f"Authorization: Bearer {token_of(secured, role)}")
+    config = {
+        **{"className": "plain", "inputs": [f"persistent://{namespace}/in"]},
+        **{"output": f"persistent://{namespace}/out"},
+    }
+    code = tmp_path / "plain.py"
+    code.write_text(PLAIN)
+    function = f"/admin/v3/functions/{namespace}/plain"
+    parts = ("-F", f"functionConfig={json.dumps(config)};type=application/json")
+    file = ("-F", f"data=@{code}")
+    until_blocking(
+        lambda: (
+            secured.curl("/admin/v2/worker/cluster/leader", "-H", f"@{secured.files.header}")[0]
+            == 200
+        ),
+        "the worker",
+    )
+
+    def status() -> Any:
+        (row,) = called(secured, "GET", f"{function}/status")["instances"]
+        return row["status"]
+
+    try:
+        for method, role in (("POST", "deploys"), ("PUT", "deploys")):
+            answer = secured.curl(function, "-X", method, *headers[role], *parts, *file)
+            assert answer == (204, "")
+            until_blocking(lambda: status()["running"], status)
+        assert secured.curl(function, "-X", "PUT", *headers["updates"], *parts, *file)[0] == 204
+        until_blocking(lambda: "refuses the role updates" in status()["error"], status)
+        assert "Traceback" not in status()["error"]
+        # A superuser's update keeps the role of the function.
+        called(secured, "PUT", function, *parts, *file)
+        until_blocking(lambda: "refuses the role updates" in status()["error"], status)
+        assert secured.curl(function, "-X", "PUT", *headers["deploys"], *parts, *file)[0] == 204
+        until_blocking(lambda: status()["running"], status)
+    finally:
         called(secured, "DELETE", function)

@@ -27,6 +27,7 @@ from engine.functions.definitions.records import (
     component_of,
     encode,
     parse,
+    role_of,
 )
 from engine.functions.ports import OnComponents, OnFunction, OnInstances
 from engine.functions.worker.answering import instance_reports as reports
@@ -38,7 +39,11 @@ from engine.functions.worker.apaches.apache_worker_client import ApacheWorkerCli
 from engine.functions.worker.placing.followed_topics import FollowedTopics
 from engine.functions.worker.placing.known_assignments import split_key
 from engine.functions.worker.placing.leading import FunctionLeader
-from engine.functions.worker.running.function_tokens import role_for, with_role
+from engine.functions.worker.running.function_tokens import (
+    role_after_update,
+    role_for,
+    with_role,
+)
 from engine.metadata import paths
 from engine.metadata.records import decode_json
 from engine.metadata.store import MetadataStore, NoNodeError
@@ -165,8 +170,7 @@ class FunctionOperations:
         """Store the role that the function has, where roles are known."""
         if self._superusers is None:
             return
-        identity = CALLER.get()
-        caller = identity.original or identity.role or ""
+        caller = _caller()
         admins: list[str] = []
         with suppress(NoNodeError):
             value, _ = await self._store.get(paths.tenant(tenant))
@@ -181,6 +185,11 @@ class FunctionOperations:
         changed.functionDetails.CopyFrom(_details(of))
         if of.package:
             changed.packageLocation.CopyFrom(_location(of.package, of.file_name))
+        if self._superusers is not None:
+            role = role_of(stored)
+            now = role_after_update(role, _caller(), self._superusers)
+            if now != role:
+                with_role(changed, now)
         changed.version = of.expected_version + 1
         for instance in list(changed.instanceStates):
             if instance >= changed.functionDetails.parallelism:
@@ -341,6 +350,12 @@ def _metadata_of(of: api.StoredMetadata) -> pb.FunctionMetaData:
     if metadata.functionDetails.parallelism < 1:
         raise InvalidField("parallelism", "must be 1 or more")
     return metadata
+
+
+def _caller() -> str:
+    """Return the role for which the present call is made."""
+    identity = CALLER.get()
+    return identity.original or identity.role or ""
 
 
 def _details(of: api.StoredFunction | api.UpdatedFunction) -> pb.FunctionDetails:

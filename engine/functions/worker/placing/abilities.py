@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from engine.functions.definitions import functions_pb2 as pb
 from engine.functions.definitions.function_config import WINDOW_KEY
-from engine.functions.definitions.records import component_of
+from engine.functions.definitions.records import component_of, role_of
 
 PACKAGES = ("function://", "source://", "sink://")
 BUILTIN = "builtin://"
@@ -26,7 +26,8 @@ def abilities_for(metadata: pb.FunctionMetaData) -> Abilities:
     """Return the kinds of workers that can run a function.
 
     Ours run Python that is built in, or whose code is in the packages. Apache's run all languages, also from their own
-    store and from URLs, but no connector in Python, and no function in Python that their own interface refuses.
+    store and from URLs, but no connector in Python, no function in Python that their own interface refuses, and none
+    that logs in with a role, for which only our workers issue tokens.
     """
     details = metadata.functionDetails
     path = metadata.packageLocation.packagePath
@@ -36,6 +37,7 @@ def abilities_for(metadata: pb.FunctionMetaData) -> Abilities:
     if not is_package and path and not path.startswith(BUILTIN):
         return Abilities(ours=False, apaches=True)
     plain = is_package and component_of(details) == "function" and not _has_extensions(details)
+    plain = plain and not role_of(metadata)
     return Abilities(ours=True, apaches=plain)
 
 

@@ -9,13 +9,12 @@ from engine.auth.authenticators.signing_keys import SigningKey
 from engine.auth.settings import TokenSettings
 from engine.base.clock import Clock
 from engine.functions.definitions import functions_pb2 as pb
+from engine.functions.definitions.records import ROLE_PROVIDER, role_of
 
 ALGORITHMS = ("HS256", "RS256", "ES256", "ES384", "ES512")
 LIFETIME_S = 7 * 86400
 RENEWED_EVERY_S = 86400.0
 """Time after which a running instance has a new token in its file."""
-PROVIDER = "magnetar.role"
-"""Provider in the FunctionAuthenticationSpec of a function whose data is its role."""
 
 
 def role_for(tenant: str, caller: str, admins: Collection[str], superusers: Collection[str]) -> str:
@@ -28,9 +27,15 @@ def role_for(tenant: str, caller: str, admins: Collection[str], superusers: Coll
     return allowed[0] if allowed else f"functions-{tenant}"
 
 
+def role_after_update(role: str, caller: str, superusers: Collection[str]) -> str:
+    """Return the role of a function that a caller has updated: the caller's own, so that nobody has code run with the
+    rights of the one who deployed it before. A superuser's update keeps the role."""
+    return role if not caller or caller in superusers else caller
+
+
 def with_role(metadata: pb.FunctionMetaData, role: str) -> None:
     """Store the role of a function in its metadata."""
-    spec = pb.FunctionAuthenticationSpec(data=role.encode(), provider=PROVIDER)
+    spec = pb.FunctionAuthenticationSpec(data=role.encode(), provider=ROLE_PROVIDER)
     metadata.functionAuthSpec.CopyFrom(spec)
 
 
@@ -44,13 +49,14 @@ class FunctionTokens:
 
     def issue(self, metadata: pb.FunctionMetaData) -> str:
         """Return a token for a function's role; empty for a function of another kind of worker, which has none."""
-        if metadata.functionAuthSpec.provider != PROVIDER:
+        role = role_of(metadata)
+        if not role:
             return ""
         now_s = self._clock.wall_ms() // 1000
         claims = {
             "iat": now_s,
             "exp": now_s + LIFETIME_S,
-            self._settings.auth_claim: metadata.functionAuthSpec.data.decode(),
+            self._settings.auth_claim: role,
         }
         if self._settings.audience_claim:
             claims[self._settings.audience_claim] = self._settings.audience

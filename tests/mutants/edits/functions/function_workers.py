@@ -63,4 +63,15 @@ EDITS = (
         ),
         "F4",
     ),
+    Edit(
+        "updates-that-keep-the-role",
+        "engine/functions/worker/running/function_tokens.py::role_after_update",
+        "return role if not caller or caller in superusers else caller",
+        "return role",
+        (
+            "unit/functions/worker/running/test_function_tokens.py"
+            "::test_an_update_gives_a_function_the_role_of_its_caller_unless_that_is_a_superuser",
+        ),
+        "F4",
+    ),
 )

@@ -4,6 +4,7 @@ import pytest
 
 from engine.functions.definitions import functions_pb2 as pb
 from engine.functions.worker.placing.abilities import Abilities, abilities_for
+from engine.functions.worker.running.function_tokens import with_role
 from tests.support.functions.several_workers import details
 
 BOTH, OURS, APACHES = Abilities(True, True), Abilities(True, False), Abilities(False, True)
@@ -43,3 +44,11 @@ def test_retries_are_for_our_workers() -> None:
     metadata = stored()
     metadata.functionDetails.retryDetails.maxMessageRetries = 3
     assert abilities_for(metadata) == OURS
+
+
+def test_a_function_with_a_role_is_for_our_workers_and_one_with_a_token_for_both() -> None:
+    metadata = stored()
+    with_role(metadata, "ann")
+    assert abilities_for(metadata) == OURS
+    metadata.functionAuthSpec.provider = "org.apache.ClearTextFunctionTokenAuthProvider"
+    assert abilities_for(metadata) == BOTH

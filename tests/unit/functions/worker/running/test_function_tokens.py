@@ -13,6 +13,7 @@ from engine.functions.definitions import functions_pb2 as pb
 from engine.functions.worker.running.function_tokens import (
     LIFETIME_S,
     FunctionTokens,
+    role_after_update,
     role_for,
     with_role,
 )
@@ -35,6 +36,15 @@ def test_the_role_is_the_creators_unless_that_is_a_superuser(
     caller: str, admins: list[str], role: str
 ) -> None:
     assert role_for("t", caller, admins, SUPERUSERS) == role
+
+
+@pytest.mark.parametrize(
+    ("caller", "role"), [("ann", "ann"), ("bob", "bob"), ("root", "ann"), ("", "ann")]
+)
+def test_an_update_gives_a_function_the_role_of_its_caller_unless_that_is_a_superuser(
+    caller: str, role: str
+) -> None:
+    assert role_after_update("ann", caller, SUPERUSERS) == role
 
 
 async def test_a_token_has_the_role_and_an_end_and_is_verified_by_the_brokers_key() -> None:

@@ -6,8 +6,11 @@ import pytest
 
 from engine.base.disk.files import ThreadLane
 from engine.functions.definitions import functions_pb2 as pb
+from engine.functions.worker.running import preparing
+from engine.functions.worker.running.function_tokens import LIFETIME_S, RENEWED_EVERY_S
 from engine.functions.worker.running.preparing import Preparation
 from tests.support.functions.several_workers import details
+from tests.support.waiting import until
 
 
 async def urls() -> str:
@@ -102,5 +105,23 @@ async def test_the_token_is_in_a_private_file_beside_the_code(tmp_path: Path) ->
             assert spec.token_file.read_text().startswith("token-")
             assert spec.token_file.stat().st_mode & 0o777 == 0o600
         assert not spec.token_file.exists()
+    finally:
+        lane.close()
+
+
+async def test_a_running_instance_has_a_new_token_long_before_the_last_one_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert RENEWED_EVERY_S * 2 < LIFETIME_S
+    monkeypatch.setattr(preparing, "RENEWED_EVERY_S", 0.01)
+    lane = ThreadLane("test")
+    try:
+        prepare = Preparation(tmp_path / "here", lane, Fetched(), urls, tokens=Tokens())  # type: ignore[arg-type]
+        async with prepare(assignment("function://public/default/f@1")) as spec:
+            path = spec.token_file
+            assert path is not None
+            first = path.read_text()
+            await until(lambda: path.read_text() != first)
+            assert path.stat().st_mode & 0o777 == 0o600
     finally:
         lane.close()
