@@ -2,8 +2,8 @@
 ones.
 
 All methods run on one event loop: what waits is awaited, what blocks belongs in ``asyncio.to_thread``. An exception is
-counted and shown to the owner; the instance then closes the connector and starts again after a pause, from what was
-acknowledged.
+counted and shown to the owner. The instance then closes the connector and starts again after a pause, from what was
+acknowledged; but an exception of a sink's ``write`` concerns the messages, unless it is a LostEndError.
 """
 
 import json
@@ -25,6 +25,11 @@ Settled = Callable[["Record", BaseException | None], None]
 
 class ConnectorError(WorldError):
     """The system at the other end is unusable or unreachable; the text is for its owner."""
+
+
+class LostEndError(ConnectorError):
+    """The system at the other end takes no message at all: it is gone, or lacks what it had. No message counts as
+    failed by it; the instance starts again after a pause."""
 
 
 @dataclass(slots=True, eq=False)
@@ -107,9 +112,13 @@ class ConnectorContext(Protocol):
 
 class Source(ABC):
     """Reads records from elsewhere, which the instance publishes. ``schema``: that of values which are bytes already,
-    known once it is open; None: the one of the output, if any."""
+    known once it is open; None: the one of the output, if any.
+
+    ``tells_senders``: True where records come from senders that are told when one was not stored. Otherwise the
+    instance ends by such a record, and starts again from what was acknowledged."""
 
     schema: pb.Schema | None = None
+    tells_senders = False
 
     @abstractmethod
     async def open(self, settings: Mapping[str, Any], context: ConnectorContext) -> None:
@@ -137,8 +146,9 @@ class Sink(ABC):
     @abstractmethod
     async def write(self, records: Sequence[Record]) -> None:
         """Write a run of records in order, and acknowledge or fail each, here or later. An exception fails those of the
-        run that are not settled. With EFFECTIVELY_ONCE the instance ends at the first failure and starts again behind
-        the last message of each partition that was acknowledged in order."""
+        run that are not settled. A failed message is delivered again, and becomes a dead letter after the sink's
+        ``maxMessageRetries``. With EFFECTIVELY_ONCE, and by a LostEndError always, the instance ends at the first
+        failure and starts again behind what was acknowledged."""
 
     async def flush(self) -> None:  # noqa: B027 (nothing to do for most)
         """Write and settle what is held back. Called before ``close`` when the instance stops in order."""

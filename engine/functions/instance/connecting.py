@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from engine.base.clock import Clock
+from engine.base.errors import MagnetarError
 from engine.base.tasks import contained
 from engine.client.client import PulsarClient
 from engine.client.consuming.incoming import Incoming
@@ -17,10 +18,17 @@ from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_producer import PartitionProducer, SendResult
 from engine.functions.connectors.catalogue import sink_end, source_end
 from engine.functions.connectors.connector_settings import checked, with_secrets
-from engine.functions.connectors.spi import Record, Sink, Source
+from engine.functions.connectors.spi import LostEndError, Record, Sink, Source
+from engine.functions.instance.dead_letters import dead_letter
 from engine.functions.instance.feed import InputFeed, consumer_settings
 from engine.functions.instance.figures import InstanceFigures
-from engine.functions.instance.instance import COMPRESSIONS, QUEUE_MESSAGES, InstanceEnded
+from engine.functions.instance.instance import (
+    AT_MOST_ONCE_QUEUE,
+    COMPRESSIONS,
+    QUEUE_MESSAGES,
+    InstanceEnded,
+    by_attachment,
+)
 from engine.functions.instance.instance_plan import InstancePlan, ProcessingGuarantee
 from engine.functions.instance.lanes import sequence_of
 from engine.functions.instance.result_publishing import SETTINGS, InstancePublisher, not_busy
@@ -31,6 +39,8 @@ from engine.functions.instance.user.user_code import code_first, load
 from engine.functions.instance.user.value_codecs import codec_of, input_codec, output_codec
 
 COMMIT_EVERY_S = 1.0
+ATTEMPTS_KEPT = 10_000
+"""Failed messages whose attempts are counted here, because the broker does not count those of an ordered input."""
 
 
 class ConnectorPlace:
@@ -102,6 +112,9 @@ class ConnectorInstance:
         self._feeds: list[InputFeed] = []
         self._runs: asyncio.Queue[tuple[InputFeed, Sequence[Incoming]]] = asyncio.Queue()
         self._lanes: dict[str, PartitionProducer] = {}
+        self._attempts: dict[tuple[str, int, int, int], int] = {}
+        self._stopping = False
+        self._at_most_once = plan.guarantee is ProcessingGuarantee.AT_MOST_ONCE
 
     async def start(self) -> None:
         """Open the connector and begin. Raises what the connector raises, and MagnetarError."""
@@ -119,10 +132,12 @@ class ConnectorInstance:
         if isinstance(connector, Sink):
             for spec in plan.inputs:
                 codec = input_codec(plan, spec)
-                feed = InputFeed(spec, codec, spec.queue_size or QUEUE_MESSAGES, self._receive)
+                size = spec.queue_size or QUEUE_MESSAGES
+                if self._at_most_once:
+                    size = min(size, AT_MOST_ONCE_QUEUE)
+                feed = InputFeed(spec, codec, size, self._receive)
                 self._feeds.append(feed)
-                settings_of = consumer_settings(plan, spec.queue_size or QUEUE_MESSAGES)
-                await feed.open(self._client, settings_of, self._end)
+                await feed.open(self._client, consumer_settings(plan, size), self._end)
         self.running = True
         self._work = self._client.spawn(plan.component, self._guarded(work))
         for feed in self._feeds:
@@ -159,7 +174,7 @@ class ConnectorInstance:
             self._end(InstanceEnded(text))
 
     def _end(self, error: BaseException) -> None:
-        if not self._ended:
+        if not self._ended and not self._stopping:
             self._ended, self.running = True, False
             for feed in self._feeds:
                 feed.hold()
@@ -167,7 +182,7 @@ class ConnectorInstance:
 
     async def stop(self, grace_s: float) -> None:
         """Settle what is held back within ``grace_s``, and leave."""
-        self.running = False
+        self.running, self._stopping = False, True
         for feed in self._feeds:
             feed.hold()
         if self._work is not None:
@@ -279,17 +294,28 @@ class ConnectorInstance:
     def _stored(self, results: Sequence[SendResult]) -> None:
         now_ms = self._clock.wall_ms()
         written = 0
-        for record, _, error in results:
-            if error is None:
-                record.ack()
+        for token, _, error in results:
+            if not isinstance(token, Record):
+                feed, message = token
+                self._letter_stored(feed, message, error)
+            elif error is None:
+                token.ack()
                 written += 1
             else:
-                self.figures.trouble("source", f"{type(error).__name__}: {error}", now_ms)
-                record.fail(error)
+                self._not_stored(token, error, now_ms)
         self.figures.written += written
         self.figures.processed([0.0] * written, now_ms)
         if not self._publisher.budget.items:
             self._has_room.set()
+
+    def _not_stored(self, record: Record, error: BaseException, now_ms: int) -> None:
+        """Fail a source's record. Those behind it may be stored already, so that only a new start reads it again."""
+        text = f"{type(error).__name__}: {error}"
+        if not self._ended:
+            self.figures.trouble("source", text, now_ms)
+        record.fail(error)
+        if isinstance(self._connector, Source) and not self._connector.tells_senders:
+            self._end(InstanceEnded(f"a record could not be stored: {text}"))
 
     def _room(self) -> None:
         self._has_room.set()
@@ -303,16 +329,45 @@ class ConnectorInstance:
     async def _write_all(self, sink: Sink) -> None:
         while True:
             feed, messages = await self._runs.get()
-            records = [self._record(feed, message) for message in messages]
-            began = self._clock.monotonic_s()
+            count = len(messages)
+            if self._at_most_once:
+                messages = await self._acknowledged_first(messages)
+            records = self._records(feed, messages)
+            if records:
+                began = self._clock.monotonic_s()
+                try:
+                    await sink.write(records)
+                except Exception as error:
+                    for record in records:
+                        record.fail(error)
+                took_s = self._clock.monotonic_s() - began
+                latencies = [took_s / len(records)] * len(records)
+                self.figures.processed(latencies, self._clock.wall_ms())
+            feed.consumer.allow(count)
+
+    async def _acknowledged_first(self, messages: Sequence[Incoming]) -> list[Incoming]:
+        """Return the messages of which the broker has noted that they are acknowledged; it sends others again."""
+        acknowledged: list[Incoming] = []
+        for attachment, run in by_attachment(messages):
+            entries = (entry for message in run for entry in message.chunks or (message.position,))
             try:
-                await sink.write(records)
+                if attachment.raw is not None:
+                    await attachment.raw.acknowledged(list(dict.fromkeys(entries)))
+                    acknowledged += run
+            except (MagnetarError, ConnectionError) as error:
+                # They are redelivered, or lost: that is the promise.
+                self.figures.trouble("system", str(error), self._clock.wall_ms())
+        return acknowledged
+
+    def _records(self, feed: InputFeed, messages: Sequence[Incoming]) -> list[Record]:
+        """Return the messages' records. A message that its schema or serde cannot read fails alone."""
+        records: list[Record] = []
+        for message in messages:
+            try:
+                records.append(self._record(feed, message))
             except Exception as error:
-                for record in records:
-                    record.fail(error)
-            took_s = self._clock.monotonic_s() - began
-            self.figures.processed([took_s / len(records)] * len(records), self._clock.wall_ms())
-            feed.consumer.allow(len(messages))
+                self._failed(feed, message, error)
+        return records
 
     def _record(self, feed: InputFeed, message: Incoming) -> Record:
         content = message.content
@@ -337,17 +392,55 @@ class ConnectorInstance:
     def _settled(
         self, feed: InputFeed, message: Incoming, record: Record, error: BaseException | None
     ) -> None:
-        if error is None:
-            self.figures.written += 1
-            if not self._ended:
-                feed.acknowledge(message)
+        if error is not None:
+            self._failed(feed, message, error)
             return
+        self.figures.written += 1
+        if self._attempts:
+            self._attempts.pop(_place(message), None)
+        if not self._ended and not self._at_most_once:
+            feed.acknowledge(message)
+
+    def _failed(self, feed: InputFeed, message: Incoming, error: BaseException) -> None:
+        """Have a failed message redelivered, or make it a dead letter."""
+        if (
+            self._ended
+        ):  # by the failure of another one: all that is unacknowledged is delivered again
+            return
+        plan = self.plan
         text = "".join(traceback.format_exception(error))
         self.figures.trouble("sink", text, self._clock.wall_ms())
-        if self.plan.guarantee is ProcessingGuarantee.EFFECTIVELY_ONCE:
+        if plan.guarantee is ProcessingGuarantee.EFFECTIVELY_ONCE or isinstance(
+            error, LostEndError
+        ):
             self._end(InstanceEnded(text))
-        else:
-            feed.refuse(message)
+        elif not self._at_most_once:
+            if plan.retries is not None and self._tried(message) >= plan.retries:
+                topic, letter = dead_letter(plan, message, text, (feed, message))
+                self._publisher.send(topic, 0, [letter])
+            else:
+                feed.refuse(message)
+
+    def _tried(self, message: Incoming) -> int:
+        """Return how often a message has failed before, and count this time."""
+        if not self.plan.ordered:
+            return message.redelivery_count
+        place = _place(message)
+        if len(self._attempts) >= ATTEMPTS_KEPT:
+            self._attempts.clear()
+        before = self._attempts.get(place, 0)
+        self._attempts[place] = before + 1
+        return before
+
+    def _letter_stored(
+        self, feed: InputFeed, message: Incoming, error: BaseException | None
+    ) -> None:
+        if error is None:
+            self._attempts.pop(_place(message), None)
+            feed.acknowledge(message)
+            return
+        self.figures.trouble("system", f"dead letter: {error}", self._clock.wall_ms())
+        feed.refuse(message)
 
     # --- questions -------------------------------------------------------------------------------
 
@@ -360,3 +453,7 @@ class ConnectorInstance:
 
     async def state_put(self, key: str, value: bytes | None, number: int | None) -> None:
         await self._state.write(key, value, number)
+
+
+def _place(message: Incoming) -> tuple[str, int, int, int]:
+    return (message.topic, *message.position, message.batch_index)

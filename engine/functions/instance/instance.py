@@ -21,6 +21,7 @@ from engine.client.consuming.incoming import Incoming
 from engine.client.message_ids import MessageId
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_producer import BatchSettings, ProducerSettings, SendResult
+from engine.functions.instance.dead_letters import dead_letter
 from engine.functions.instance.feed import InputFeed, consumer_settings
 from engine.functions.instance.figures import InstanceFigures
 from engine.functions.instance.instance_plan import InstancePlan, ProcessingGuarantee
@@ -260,7 +261,7 @@ class FunctionInstance:
         if len(feed.consumer.attachments) == 1:
             self._give(MessageRun(feed.codec, messages), first)
             return
-        for attachment, run in _by_attachment(messages):
+        for attachment, run in by_attachment(messages):
             self._feed_of[attachment] = feed
             self._give(MessageRun(feed.codec, run), attachment)
 
@@ -312,7 +313,7 @@ class FunctionInstance:
         """Process messages after the broker has noted that they are acknowledged; others are not processed."""
         while True:
             feed, messages = await self._to_ack_first.get()
-            for attachment, run in _by_attachment(messages):
+            for attachment, run in by_attachment(messages):
                 positions = dict.fromkeys(
                     entry for message in run for entry in message.chunks or (message.position,)
                 )
@@ -491,25 +492,9 @@ class FunctionInstance:
 
     def _dead_letter(self, message: Incoming, text: str) -> None:
         """Publish a message to the dead letter topic and acknowledge it when it is stored there."""
-        plan = self.plan
-        base = str(TopicName.parse(message.topic).partitioned)
-        topic = plan.dead_letter_topic or f"{base}-{plan.subscription or plan.full_name}-DLQ"
         part = WorkSlice(None)
         part.done.append(message)
-        ledger, entry = message.position
-        properties = message.properties | {
-            "REAL_TOPIC": base,
-            "ORIGIN_MESSAGE_ID": f"{ledger}:{entry}:{message.source.partition}:{message.batch_index}",
-            "EXCEPTION": text.strip().rpartition("\n")[2][:1000],
-        }
-        letter = OutgoingMessage(
-            message.content or b"",
-            (part, message, None),
-            key=message.key,
-            ordering_key=message.ordering_key,
-            properties=properties,
-            event_ms=message.event_ms,
-        )
+        topic, letter = dead_letter(self.plan, message, text, (part, message, None))
         self._publisher.send(topic, 0, [letter])
 
     def _late(self, part: WorkSlice, message: Incoming) -> None:
@@ -632,7 +617,7 @@ def _key_of(message: Incoming) -> tuple[str, int, int, int, int]:
     return topic, source.partition, ledger, entry, message.batch_index
 
 
-def _by_attachment(
+def by_attachment(
     messages: Sequence[Incoming],
 ) -> list[tuple[Attachment, list[Incoming]]]:
     runs: dict[Attachment, list[Incoming]] = {}

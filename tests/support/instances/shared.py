@@ -29,6 +29,7 @@ FILES = {
         "tests/integration/docs/test_languages.py",
         "tests/integration/docs/test_metrics.py",
         "tests/integration/functions/test_change_capture.py",
+        "tests/integration/functions/test_failing_connectors.py",
         "tests/integration/functions/test_instances.py",
         "tests/integration/functions/test_killed_instances.py",
         "tests/integration/functions/test_runtimes.py",

@@ -14,7 +14,13 @@ from engine.functions.connectors.kafka.kafka_link import (
     configuration,
     library,
 )
-from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Sink
+from engine.functions.connectors.spi import (
+    ConnectorContext,
+    ConnectorError,
+    LostEndError,
+    Record,
+    Sink,
+)
 from engine.functions.connectors.tls_settings import PemFiles
 
 SINK_SETTINGS = fields(
@@ -58,32 +64,44 @@ class KafkaSink(Sink):
         """See ``Sink``."""
         outcomes: list[tuple[Record, Any]] = []
         for record in records:
-            send = partial(
-                self._producer.produce,
-                self._topic,
-                record.payload,
-                record.key,
-                headers=[*record.properties.items(), (MESSAGE_ID, record.message_id)],
-                on_delivery=lambda error, _, record=record: outcomes.append((record, error)),
-                **({} if record.event_time_ms is None else {"timestamp": record.event_time_ms}),
-            )
-            while True:
-                try:
-                    send()
-                    break
-                except BufferError:  # the library's queue is full
-                    await asyncio.to_thread(self._producer.poll, POLL_S)
-                except self._kafka.KafkaException as error:
-                    record.fail(ConnectorError(error.args[0].str()))
-                    break
+            try:
+                await self._send(record, outcomes)
+            except self._kafka.KafkaException as error:
+                record.fail(self._error(error.args[0]))
+            except (OverflowError, ValueError) as error:  # such as an event time beyond 64 bits
+                record.fail(ConnectorError(f"Kafka cannot hold the message: {error}"))
         await asyncio.to_thread(self._producer.flush, ANSWER_S + 1)
         for record, problem in outcomes:
             if problem is None:
                 record.ack()
             else:
-                record.fail(ConnectorError(problem.str()))
+                record.fail(self._error(problem))
         if any(not record.settled for record in records):
-            raise ConnectorError(f"Kafka stored not all records within {ANSWER_S:g} s")
+            raise LostEndError(f"Kafka stored not all records within {ANSWER_S:g} s")
+
+    async def _send(self, record: Record, outcomes: list[tuple[Record, Any]]) -> None:
+        """Give a record to the library, once that has room for it."""
+        send = partial(
+            self._producer.produce,
+            self._topic,
+            record.payload,
+            record.key,
+            headers=[*record.properties.items(), (MESSAGE_ID, record.message_id)],
+            on_delivery=lambda error, _: outcomes.append((record, error)),
+            **({} if record.event_time_ms is None else {"timestamp": record.event_time_ms}),
+        )
+        while True:
+            try:
+                send()
+                return
+            except BufferError:  # the library's queue is full
+                await asyncio.to_thread(self._producer.poll, POLL_S)
+
+    def _error(self, problem: Any) -> ConnectorError:
+        """Return a record's error: its own where only its size is wrong, else one of the cluster."""
+        text = f"{self._topic}: {problem.str()}"
+        too_large = problem.name() in ("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
+        return ConnectorError(text) if too_large else LostEndError(text)
 
     async def close(self) -> None:
         """See ``Sink``. The library ends its connections when the producer goes."""

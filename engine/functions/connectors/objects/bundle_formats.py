@@ -20,14 +20,28 @@ def lines_row(record: Record) -> bytes:
 
 def json_row(record: Record) -> bytes:
     """Return a message as a line of JSON. A value that is no JSON is its text, or ``value_base64`` when no UTF-8."""
-    row = about(record)
+    head = json.dumps(about(record), separators=(",", ":"))[:-1]
+    payload = record.payload
     try:
-        row["value"] = json.loads(record.payload)
+        text = payload.decode()
     except UnicodeDecodeError:
-        row["value_base64"] = base64.b64encode(record.payload).decode()
-    except ValueError:
-        row["value"] = record.payload.decode(errors="replace")
-    return json.dumps(row, separators=(",", ":")).encode() + b"\n"
+        return f'{head},"value_base64":"{base64.b64encode(payload).decode()}"}}\n'.encode()
+    return f'{head},"value":{_as_json(text)}}}\n'.encode()
+
+
+def _as_json(text: str) -> str:
+    """Return JSON as it is, on one line; another text as one of JSON."""
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+        # A text is kept as it is, so that no number loses digits.
+        return text.strip() if "\n" not in text and "\r" not in text else json.dumps(value)
+    except (ValueError, RecursionError):
+        return json.dumps(text)
+
+
+def _no_number(name: str) -> None:
+    """Raise ValueError: NaN and infinities are none of JSON's numbers, though Python reads them."""
+    raise ValueError(name)
 
 
 def parquet_row(record: Record) -> dict[str, Any]:
@@ -39,7 +53,7 @@ def columns_row(record: Record) -> dict[str, Any]:
     """Return a message as a row with a column for each field of its value. Raises ConnectorError."""
     try:
         value = json.loads(record.payload)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise ConnectorError("the value is no JSON object, which the format parquet-columns needs")
@@ -79,7 +93,7 @@ def as_parquet(rows: Sequence[Mapping[str, Any]]) -> bytes:
             values = [list((value or {}).items()) for value in values]
         try:
             arrays[name] = arrow.array(values, type=types.get(name))
-        except (arrow.ArrowInvalid, arrow.ArrowTypeError, OverflowError) as error:
+        except (arrow.ArrowException, OverflowError, UnicodeError, RecursionError) as error:
             raise ConnectorError(f"column {name}: {str(error)[:200]}") from error
     target = io.BytesIO()
     parquet.write_table(arrow.table(arrays), target, compression="zstd")

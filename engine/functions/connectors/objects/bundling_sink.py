@@ -1,6 +1,7 @@
 """A sink that collects messages of a partition into objects, each of which is written whole or not at all."""
 
 import asyncio
+import hashlib
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
@@ -9,11 +10,22 @@ from urllib.parse import quote
 from engine.base.tasks import TaskScope
 from engine.functions.connectors.connector_settings import Schema, number, text, whole
 from engine.functions.connectors.objects.bundle_formats import FORMS, JSON_LINES
-from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Sink
+from engine.functions.connectors.spi import (
+    ConnectorContext,
+    ConnectorError,
+    LostEndError,
+    Record,
+    Sink,
+)
+from engine.offload.errors import ObjectStoreError
 from engine.offload.object_store import ObjectStore
 
 DIGITS = 32
 """Digits of a sequence in an object's name, so that names sort as sequences do."""
+HELD_BYTES_MAX = 256 << 20
+"""Bytes of values that wait for their objects at most, of all partitions."""
+NAME_CHARS_MAX = 120
+"""Characters of a partition in an object's name at most: a file's name has 255."""
 
 
 def bundle_fields() -> dict[str, Schema]:
@@ -67,7 +79,7 @@ class BundlingSink(Sink):
         self._bundles: dict[str, _Bundle] = {}
         self._written: dict[str, int] = {}
         self._ordered = context.guarantee == "EFFECTIVELY_ONCE"
-        self._objects = 0
+        self._objects = self._held = 0
         self._tasks = TaskScope("bundles", self._on_error)
         self._writing = asyncio.Lock()
         self._error: BaseException | None = None
@@ -77,27 +89,38 @@ class BundlingSink(Sink):
         if self._error is not None:
             error, self._error = self._error, None
             raise error
-        for record in records:
-            if self._ordered and _sequence(record) <= await self._written_up_to(record.partition):
-                record.ack()
-                continue
-            try:
-                row = self._form.row(record)
-            except ConnectorError as error:
-                record.fail(error)
-                continue
-            bundle = self._bundles.get(record.partition)
-            if bundle is None:
-                bundle = self._bundles[record.partition] = _Bundle()
-                bundle.timer = asyncio.get_running_loop().call_later(
-                    self._settings["maxSeconds"], self._due, record.partition, bundle
-                )
-            bundle.records.append(record)
-            bundle.rows.append(row)
-            bundle.bytes += len(record.payload)
-            full = len(bundle.rows) >= self._settings["maxMessages"]
-            if full or bundle.bytes >= self._settings["maxBytes"]:
-                await self._write(record.partition, bundle)
+        try:
+            for record in records:
+                await self._take(record)
+        except ObjectStoreError as error:
+            raise LostEndError(str(error)) from error
+
+    async def _take(self, record: Record) -> None:
+        """Put a message into its bundle, and write that once it is full."""
+        if self._ordered and _sequence(record) <= await self._written_up_to(record.partition):
+            record.ack()
+            return
+        try:
+            row = self._form.row(record)
+        except ConnectorError as error:
+            record.fail(error)
+            return
+        bundle = self._bundles.get(record.partition)
+        if bundle is None:
+            bundle = self._bundles[record.partition] = _Bundle()
+            bundle.timer = asyncio.get_running_loop().call_later(
+                self._settings["maxSeconds"], self._due, record.partition, bundle
+            )
+        size = len(record.payload)
+        bundle.records.append(record)
+        bundle.rows.append(row)
+        bundle.bytes += size
+        self._held += size
+        full = len(bundle.rows) >= self._settings["maxMessages"]
+        if full or bundle.bytes >= self._settings["maxBytes"]:
+            await self._write(record.partition, bundle)
+        elif self._held > HELD_BYTES_MAX:
+            await self._write(*max(self._bundles.items(), key=lambda held: held[1].bytes))
 
     async def _written_up_to(self, partition: str) -> int:
         """Return the last sequence in the names of a partition's objects; -1 without any."""
@@ -127,20 +150,36 @@ class BundlingSink(Sink):
             del self._bundles[partition]
             if bundle.timer is not None:
                 bundle.timer.cancel()
-            try:
-                data = await asyncio.to_thread(self._form.bundle, bundle.rows)
-                await self._store.put(self._name(partition, bundle), _piece(data), {})
-            except BaseException as error:
-                for record in bundle.records:
-                    record.fail(error)
-                raise
-            for record in bundle.records:
-                record.ack()
-            self._context.record_metric("object_bytes", len(data))
+            self._held -= bundle.bytes
+            await self._put(partition, bundle.records, bundle.rows)
 
-    def _name(self, partition: str, bundle: _Bundle) -> str:
+    async def _put(self, partition: str, records: Sequence[Record], rows: Sequence[Any]) -> None:
+        """Write messages as one object and acknowledge them; they fail with the store. Where no object can hold all,
+        as with a column of two types, they are in several."""
+        try:
+            data = await asyncio.to_thread(self._form.bundle, rows)
+        except ConnectorError as error:
+            if len(rows) == 1:
+                records[0].fail(error)
+                return
+            half = len(rows) // 2
+            await self._put(partition, records[:half], rows[:half])
+            await self._put(partition, records[half:], rows[half:])
+            return
+        try:
+            await self._store.put(self._name(partition, records), _piece(data), {})
+        except ObjectStoreError as error:
+            lost = LostEndError(str(error))
+            for record in records:
+                record.fail(lost)
+            raise lost from error
+        for record in records:
+            record.ack()
+        self._context.record_metric("object_bytes", len(data))
+
+    def _name(self, partition: str, records: Sequence[Record]) -> str:
         if self._ordered:
-            first, last = _sequence(bundle.records[0]), _sequence(bundle.records[-1])
+            first, last = _sequence(records[0]), _sequence(records[-1])
         else:
             # Messages that are delivered again may have other neighbours: their object replaces none.
             self._objects += 1
@@ -167,9 +206,15 @@ def _sequence(record: Record) -> int:
 
 
 def _flat(partition: str) -> str:
-    """Return a partition's name as a part of a file's name."""
-    plain = partition.removeprefix("non-").removeprefix("persistent://")
-    return quote(plain, safe="").replace("%2F", "+").replace("%", "=").replace("-", "_")
+    """Return a partition's name as a part of a file's name, different for each."""
+    plain = partition.removeprefix("persistent://")
+    # An underscore is quoted, since it stands for a hyphen, which ends the name.
+    quoted = quote(plain, safe="").replace("_", "%5F").replace("-", "_")
+    name = quoted.replace("%2F", "+").replace("%", "=")
+    if len(name) <= NAME_CHARS_MAX:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return f"{name[:NAME_CHARS_MAX]}~{digest}"
 
 
 async def _piece(data: bytes) -> AsyncIterator[bytes]:

@@ -1,13 +1,25 @@
 """Messages as rows of a PostgreSQL table."""
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from engine.functions.connectors.connector_settings import fields, flag, text, texts
-from engine.functions.connectors.postgres.postgres_link import connect, link_fields, table_name
-from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Sink
+from engine.functions.connectors.postgres.postgres_link import (
+    SECOND_LINE,
+    connect,
+    link_fields,
+    table_name,
+)
+from engine.functions.connectors.spi import (
+    ConnectorContext,
+    ConnectorError,
+    LostEndError,
+    Record,
+    Sink,
+)
 
 MESSAGES, INSERT, UPSERT = "messages", "insert", "upsert"
 NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_$]{0,62}(\.[A-Za-z_][A-Za-z0-9_$]{0,62})?$"
@@ -43,6 +55,15 @@ COLUMNS_OF = """
 SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 
 
+OF_THE_ROW = ("22", "23", "44", "54", "42804", "42846", "P0001")
+"""Classes and codes of errors that another row would not have: values, constraints, sizes, types, and a trigger's own.
+All others are those of the table, of the rights or of the server."""
+IN_THE_WAY = ("40001", "40P01")
+"""Codes of errors that another transaction has caused, as by a deadlock."""
+ATTEMPTS = 6
+FIRST_PAUSE_S = 0.02
+
+
 class RowToWrite(NamedTuple):
     """A message's row: its columns with the values in the same order."""
 
@@ -52,7 +73,8 @@ class RowToWrite(NamedTuple):
 
 
 class RowsSink(Sink):
-    """A sink of rows. A run is one transaction; a row that the server refuses fails alone."""
+    """A sink of rows. A run is one transaction; a row that the server refuses fails alone. Any other error ends the
+    sink: a table that is missing is no fault of the messages, and one of mode messages is made at the next start."""
 
     async def open(self, settings: Mapping[str, Any], context: ConnectorContext) -> None:
         """See ``Sink``. Raises ConnectorError that names the setting."""
@@ -88,8 +110,6 @@ class RowsSink(Sink):
 
     async def write(self, records: Sequence[Record]) -> None:
         """See ``Sink``."""
-        import psycopg
-
         rows: list[RowToWrite] = []
         for record in records:
             try:
@@ -98,21 +118,43 @@ class RowsSink(Sink):
                 if self._context.guarantee == "EFFECTIVELY_ONCE":
                     raise
                 record.fail(error)
-        try:
-            await self._insert(rows)
-        except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError):
-            # One of the rows is refused: each in a transaction of its own shows which.
-            for row in rows:
-                try:
-                    await self._insert([row])
-                except (
-                    psycopg.DataError,
-                    psycopg.IntegrityError,
-                    psycopg.ProgrammingError,
-                ) as error:
-                    if self._context.guarantee == "EFFECTIVELY_ONCE":
-                        raise
-                    row.record.fail(error)
+        if await self._refused(rows) is None:
+            return
+        # One of the rows is refused: each in a transaction of its own shows which.
+        for row in rows:
+            refusal = await self._refused([row])
+            if refusal is not None:
+                if self._context.guarantee == "EFFECTIVELY_ONCE":
+                    raise refusal
+                row.record.fail(refusal)
+
+    async def _refused(self, rows: Sequence[RowToWrite]) -> Exception | None:
+        """Write rows in one transaction; return the error of one of them, None when all are stored. Raises
+        LostEndError for an error that does not come from a row."""
+        import psycopg
+
+        pause_s = FIRST_PAUSE_S
+        for left in range(ATTEMPTS - 1, -1, -1):
+            try:
+                await self._insert(rows)
+            except UnicodeError as error:  # a half of a surrogate pair, which JSON can have
+                return error
+            except psycopg.Error as error:
+                state = error.sqlstate
+                if state is None and isinstance(
+                    error, psycopg.DataError | psycopg.ProgrammingError
+                ):
+                    return error  # of the library, which cannot send the value
+                if state is not None and state.startswith(OF_THE_ROW):
+                    return error
+                if state not in IN_THE_WAY or not left:
+                    text = str(error).strip()[:SECOND_LINE]
+                    raise LostEndError(f"{self._settings['table']}: {text}") from error
+            else:
+                break
+            await asyncio.sleep(pause_s)
+            pause_s *= 2
+        return None
 
     def _row(self, record: Record) -> RowToWrite:
         """Return a message's row. Raises ConnectorError when its value has no columns."""
@@ -200,7 +242,7 @@ def _object(record: Record) -> dict[str, Any]:
     if isinstance(value, bytes | str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
     if not isinstance(value, dict):
         raise ConnectorError("the value is no JSON object, whose fields are columns")
@@ -210,4 +252,7 @@ def _object(record: Record) -> dict[str, Any]:
 def _timestamp(at_ms: int) -> Any:
     from datetime import UTC, datetime
 
-    return datetime.fromtimestamp(at_ms / 1000, UTC)
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise ConnectorError(f"the event time {at_ms} ms is behind the year 9999") from error

@@ -5,7 +5,13 @@ from typing import Any
 
 from engine.functions.connectors.connector_settings import fields, text, whole
 from engine.functions.connectors.redis_server.redis_link import RedisLink, server_fields
-from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Sink
+from engine.functions.connectors.spi import (
+    ConnectorContext,
+    ConnectorError,
+    LostEndError,
+    Record,
+    Sink,
+)
 
 SET, HASH, LIST, STREAM, PUBLISH = "set", "hash", "list", "stream", "publish"
 SINK_SETTINGS = fields(
@@ -46,7 +52,15 @@ class RedisSink(Sink):
         self._written: dict[str, int] = {}
 
     async def write(self, records: Sequence[Record]) -> None:
-        """See ``Sink``."""
+        """See ``Sink``. Any error of the server concerns all messages, such as a key of another type."""
+        from redis.exceptions import RedisError
+
+        try:
+            await self._write(records)
+        except (RedisError, OSError) as error:
+            raise LostEndError(f"configs.url: {type(error).__name__}: {error}") from error
+
+    async def _write(self, records: Sequence[Record]) -> None:
         run: list[Record] = []
         for record in records:
             if self._ordered and (record.sequence or 0) <= await self._written_up_to(

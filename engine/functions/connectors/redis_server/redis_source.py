@@ -1,5 +1,6 @@
 """Entries of a Redis stream as messages, by a consumer group."""
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,7 +22,7 @@ SOURCE_SETTINGS = fields(
     start=text("Start", "Where a new group begins", EARLIEST, choices=(EARLIEST, LATEST)),
     valueField=text(
         "Field of the value",
-        "Field of an entry that is the value; empty: a JSON object of all fields",
+        "Field of an entry that is the value; empty: a JSON object of all fields, NAME_base64 for one that is no UTF-8",
     ),
     keyField=text("Field of the key", "Field of an entry that is the message's key"),
     batch=whole("Batch", "Entries of one read at most", 500, 1, 10_000),
@@ -66,7 +67,10 @@ class RedisSource(Source):
             rows = await self._read(self._again[0], self._after, None)
             if rows:
                 self._after = rows[-1][0]
-                return self._records(self._again[0], rows)
+                records = self._records(self._again[0], rows)
+                if records:
+                    return records
+                continue
             self._again.pop(0)
             self._after = b"0"
         while True:
@@ -89,12 +93,16 @@ class RedisSource(Source):
     def _records(self, consumer: int, rows: list[Any]) -> list[Record]:
         records = []
         for entry_id, entry in rows:
-            values = {} if entry is None else entry  # an entry that was trimmed since
+            if not entry:  # it was trimmed since it was read first
+                self._context.log.error("entry %s was trimmed before it was stored", entry_id)
+                self._acked.append(entry_id)
+                continue
             at_ms, _, number = entry_id.partition(b"-")
+            self._check_order(int(at_ms), int(number))
             records.append(
                 Record(
-                    self._value(values),
-                    key=self._key(values),
+                    self._value(entry),
+                    key=self._key(entry),
                     properties={"redis.id": entry_id.decode()},
                     event_time_ms=int(at_ms),
                     partition=f"{self._stream}-{consumer}",
@@ -104,14 +112,27 @@ class RedisSource(Source):
             )
         return records
 
+    def _check_order(self, at_ms: int, number: int) -> None:
+        """Raise ConnectorError for an entry whose sequence would be that of another one, which a topic would drop."""
+        if self._context.guarantee != "EFFECTIVELY_ONCE":
+            return
+        if number >> SEQUENCE_BITS or at_ms >> (63 - SEQUENCE_BITS):
+            raise ConnectorError(
+                f"configs.stream: the id {at_ms}-{number} of an entry is above {2 ** (63 - SEQUENCE_BITS)}-"
+                f"{2**SEQUENCE_BITS}: use ATLEAST_ONCE"
+            )
+
     def _value(self, entry: Mapping[bytes, bytes]) -> bytes:
         name = self._settings.get("valueField")
         if name:
             return entry.get(name.encode(), b"")
-        shown = {
-            key.decode(errors="replace"): value.decode(errors="replace")
-            for key, value in entry.items()
-        }
+        shown: dict[str, str] = {}
+        for key, value in entry.items():
+            field = key.decode(errors="replace")
+            try:
+                shown[field] = value.decode()
+            except UnicodeDecodeError:
+                shown[f"{field}_base64"] = base64.b64encode(value).decode()
         return json.dumps(shown, separators=(",", ":")).encode()
 
     def _key(self, entry: Mapping[bytes, bytes]) -> str | None:

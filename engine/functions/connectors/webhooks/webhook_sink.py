@@ -19,7 +19,13 @@ from engine.functions.connectors.connector_settings import (
     url,
     whole,
 )
-from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Sink
+from engine.functions.connectors.spi import (
+    ConnectorContext,
+    ConnectorError,
+    LostEndError,
+    Record,
+    Sink,
+)
 from engine.functions.connectors.tls_settings import (
     VERIFY_HOST,
     PemFiles,
@@ -27,7 +33,7 @@ from engine.functions.connectors.tls_settings import (
     verify_host_field,
 )
 from engine.functions.connectors.webhooks.webhook_source import SOURCE_SETTINGS, WebhookSource
-from engine.net.http_client import HttpClient, HttpError
+from engine.net.http_client import HttpClient, HttpError, UnusableAnswerError
 from engine.net.network import LoopNetwork
 
 ANSWER_BYTES_MAX = 1 << 20
@@ -35,6 +41,8 @@ ANSWER_CHARS = 200
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 30.0
 BUSY = (408, 425, 429)
 """Statuses, besides those from 500, after which a request is repeated."""
+AWAY = (425, 429, 502, 503, 504)
+"""Statuses that say nothing of the message."""
 SINK_SETTINGS = fields(
     ("url",),
     url=url("URL", "Address of the requests", "^https?://[^/@?#]+([/?].*)?$"),
@@ -84,13 +92,11 @@ class WebhookSink(Sink):
                     raise ConnectorError(f"configs.{setting}: {name!r} is no header") from error
 
     async def write(self, records: Sequence[Record]) -> None:
-        """See ``Sink``. In order, a message that cannot be delivered fails those behind it, which would overtake it."""
-        if self._settings["concurrency"] == 1:
-            for record in records:
-                await self._deliver(record)
-                record.ack()
-            return
+        """See ``Sink``. A message that the receiver refuses fails alone; with EFFECTIVELY_ONCE none overtakes it."""
         todo = iter(records)
+        if self._settings["concurrency"] == 1:
+            await self._send(todo)
+            return
         tasks = TaskScope("webhooks")
         try:
             workers = [
@@ -104,30 +110,39 @@ class WebhookSink(Sink):
         for record in todo:
             try:
                 await self._deliver(record)
+            except LostEndError:
+                raise
             except (ConnectorError, HttpError) as error:
+                if self._context.guarantee == "EFFECTIVELY_ONCE":
+                    raise
                 record.fail(error)
             else:
                 record.ack()
 
     async def _deliver(self, record: Record) -> None:
-        """Send a message until it is accepted. Raises ConnectorError or HttpError for the last failure."""
+        """Send a message until it is accepted. Raises LostEndError when the receiver is away, and ConnectorError or
+        HttpError when it refuses the message."""
         assert self._client is not None
         body = record.payload
         headers = self._headers(record, body)
         pause_s = FIRST_PAUSE_S
         for left in range(self._settings["retries"], -1, -1):
             problem: ConnectorError | HttpError
+            place = self._settings["url"].partition("?")[0]  # options may be secret
             try:
                 answer = await self._client.request(
                     self._settings["method"], self._settings["url"], headers=headers, body=body
                 )
-            except HttpError as error:
+            except UnusableAnswerError as error:
                 problem = error
+            except HttpError as error:
+                problem = LostEndError(f"{place}: {error}")
             else:
                 if 200 <= answer.status < 300:
                     return
                 text = answer.body[:ANSWER_CHARS].decode(errors="replace")
-                problem = ConnectorError(f"{self._settings['url']}: {answer.status} {text}")
+                kind = LostEndError if answer.status in AWAY else ConnectorError
+                problem = kind(f"{place}: {answer.status} {text}")
                 if answer.status < 500 and answer.status not in BUSY:
                     raise problem
             if not left:

@@ -14,6 +14,8 @@ from engine.net.http import HttpServer, Request, Response, json_response
 from engine.net.network import LoopNetwork
 
 CONNECTIONS_MAX = 1000
+BODIES_BYTES_MAX = 256 << 20
+"""Bytes of bodies that are received at the same time at most, which bounds the connections."""
 WHOLE, LINES = "whole", "lines"
 RUN_MAX = 1000
 """Records of one run at most."""
@@ -37,6 +39,13 @@ SOURCE_SETTINGS = fields(
     maxBytes=whole("Bytes", "Bytes of a body at most", 1 << 20, 1, 5 << 20),
     maxPending=whole(
         "Pending", "Messages that wait to be stored; more are answered 503", 10_000, 1, 10**6
+    ),
+    maxPendingBytes=whole(
+        "Pending bytes",
+        "Bytes of messages that wait to be stored; more are answered 503",
+        64 << 20,
+        1 << 20,
+        1 << 30,
     ),
     timeoutSeconds=number(
         "Timeout", "Seconds in which a message must be stored, else 504", 30.0, 0.1, 600
@@ -64,18 +73,20 @@ class _Pending:
 class WebhookSource(Source):
     """A source of requests by POST and PUT."""
 
+    tells_senders = True
+
     async def open(self, settings: Mapping[str, Any], context: ConnectorContext) -> None:
         """See ``Source``. Raises ConnectorError when the port is in use."""
         self._settings = settings
         self._queue: deque[Record] = deque()
-        self._unsettled = 0
+        self._unsettled = self._unsettled_bytes = 0
         self._arrived = asyncio.Event()
         self._pending: dict[_Pending, None] = {}
         self._files = PemFiles(settings)
         self._server = HttpServer(
             LoopNetwork(),
             self._handle,
-            connections_max=CONNECTIONS_MAX,
+            connections_max=min(CONNECTIONS_MAX, BODIES_BYTES_MAX // settings["maxBytes"] or 1),
             body_bytes_max=settings["maxBytes"],
         )
         port = settings["port"] + context.instance
@@ -93,11 +104,16 @@ class WebhookSource(Source):
             values = [line for line in request.body.split(b"\n") if line]
         if not values:
             return Response(204)
-        if self._unsettled + len(values) > self._settings["maxPending"]:
+        size = sum(map(len, values))
+        if (
+            self._unsettled + len(values) > self._settings["maxPending"]
+            or self._unsettled_bytes + size > self._settings["maxPendingBytes"]
+        ):
             busy = _refusal(503, "Too many messages wait to be stored")
             return busy._replace(headers=(("Retry-After", "1"),))
         pending = _Pending(len(values))
         self._unsettled += len(values)
+        self._unsettled_bytes += size
         self._pending[pending] = None
         self._queue += [self._record(request, value, pending) for value in values]
         self._arrived.set()
@@ -137,6 +153,7 @@ class WebhookSource(Source):
 
         def settled(record: Record, error: BaseException | None) -> None:
             self._unsettled -= 1
+            self._unsettled_bytes -= len(value)
             pending.settled(record, error)
 
         key = headers.get(self._settings.get("keyHeader", "").lower()) or None

@@ -21,7 +21,7 @@ from engine.functions.connectors.objects.objects_connector import (
     ObjectsSink,
     ObjectsSource,
 )
-from engine.functions.connectors.spi import ConnectorError
+from engine.functions.connectors.spi import Guarantee
 from engine.offload.errors import ObjectStoreError
 from tests.support.functions.connector_host import FakeContext, Settlements, read_all
 
@@ -132,13 +132,25 @@ async def test_columns_of_json_objects_are_those_of_the_file_and_are_read_back(
     assert [json.loads(record.value)["a"] for record in records] == [1, None]
 
 
-async def test_columns_of_two_types_fail_the_bundle_with_the_column(bucket: dict[str, Any]) -> None:
-    sink, seen = await sink_of(bucket, FakeContext(), format="parquet-columns"), Settlements()
-    await sink.write([seen.record(1, b'{"a":1}'), seen.record(2, b'{"a":"x"}')])
-    with pytest.raises(ConnectorError, match="column a"):
+@pytest.mark.parametrize("guarantee", ["ATLEAST_ONCE", "EFFECTIVELY_ONCE"])
+async def test_columns_of_two_types_are_in_two_objects(
+    bucket: dict[str, Any], guarantee: Guarantee
+) -> None:
+    context = FakeContext(guarantee=guarantee)
+    values = [b'{"a":1}', b'{"a":2}', b'{"a":"x"}', b'{"a":3}', b'{"a":[1]}']
+    for _ in range(2):  # in order, the second time all are there
+        sink, seen = await sink_of(bucket, context, format="parquet-columns"), Settlements()
+        await sink.write([seen.record(n, value) for n, value in enumerate(values)])
         await sink.flush()
-    await sink.close()
-    assert len(seen.failed) == 2
+        await sink.close()
+        assert len(seen.acked) == 5
+    rows = [
+        row["a"]
+        for data in objects_of(bucket).values()
+        for row in parquet.read_table(io.BytesIO(data)).to_pylist()
+    ]
+    once = [1, 2, "x", 3, [1]]
+    assert rows == (once if guarantee == "EFFECTIVELY_ONCE" else once * 2)
 
 
 async def test_each_line_is_one_record_over_kills_and_an_object_goes_once_it_is_stored(

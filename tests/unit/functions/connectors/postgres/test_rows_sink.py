@@ -1,5 +1,6 @@
 """Messages are rows of a real PostgreSQL, once each, over kills of the instance and of the server."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from engine.functions.connectors.connector_settings import checked
 from engine.functions.connectors.postgres.rows_sink import SETTINGS, RowsSink
-from engine.functions.connectors.spi import ConnectorError
+from engine.functions.connectors.spi import ConnectorError, LostEndError
 from tests.support.functions.connector_host import FakeContext, Settlements
 from tests.support.stores.postgresql import PostgreSql, programs, running_postgresql
 
@@ -123,6 +124,115 @@ async def test_in_order_nothing_overtakes_a_row_that_is_refused(
     assert [record.sequence for record in seen.acked] == [1]
 
 
+HOSTILE = (
+    b'{"id": 1, "v": "a\\u0000b"}',
+    b'{"id": 2, "v": "\\ud800"}',
+    b'{"id": 3, "v": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    b'{"id": 99999999999999999999}',
+    b'{"id": 4, "v": "\xff"}',
+    b'{"id": 5, "v": {"a": "\\u0000"}}',
+    b'{"id": 6, "v": NaN, "n": NaN}',
+    b'{"id": 7, "at": "no time"}',
+    b'{"id": 8, "indexed": "' + b"".join(b"%04x" % (n * 7919 % 65536) for n in range(4000)) + b'"}',
+    b"",
+    b"null",
+)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
+async def test_a_hostile_value_fails_alone(server: PostgreSql, sql: Any, hostile: bytes) -> None:
+    await sql.execute(
+        'CREATE TABLE t (id int, v text, n int, at timestamptz, indexed text UNIQUE COLLATE "C")'
+    )
+    sink, seen = await opened(server, mode="insert"), Settlements()
+    await sink.write(
+        [seen.record(0, b'{"id": 10}'), seen.record(1, hostile), seen.record(2, b'{"id": 11}')]
+    )
+    await sink.close()
+    assert await rows(sql, "SELECT id FROM t ORDER BY id") == [(10,), (11,)]
+    ((record, error),) = seen.failed
+    assert record.sequence == 1
+    assert not isinstance(error, LostEndError)
+
+
+async def test_hostile_metadata_fails_alone(server: PostgreSql, sql: Any) -> None:
+    sink, seen = await opened(server), Settlements()
+    records = [seen.record(n, b"x", key="k\x00" if n == 1 else "k") for n in range(4)]
+    records[2].event_time_ms = 1 << 63
+    records[3].properties = {"a": "\x00"}
+    await sink.write(records)
+    await sink.close()
+    assert len(await rows(sql, "SELECT * FROM t")) == 1
+    assert sorted(record.sequence or 0 for record, _ in seen.failed) == [1, 2, 3]
+
+
+async def test_a_dropped_table_ends_the_sink_and_is_made_at_the_next_start(
+    server: PostgreSql, sql: Any
+) -> None:
+    sink, seen = await opened(server), Settlements()
+    await sink.write([seen.record(0, b"x")])
+    await sql.execute("DROP TABLE t")
+    with pytest.raises(LostEndError, match="does not exist"):
+        await sink.write([seen.record(1, b"x"), seen.record(2, b"x")])
+    await sink.close()
+    assert not seen.failed
+    sink = await opened(server)
+    await sink.write([seen.record(1, b"x"), seen.record(2, b"x")])
+    await sink.close()
+    assert len(await rows(sql, "SELECT * FROM t")) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "text"),
+    [
+        ("ALTER TABLE t DROP COLUMN v", {}, "column"),
+        ("ALTER TABLE t DROP CONSTRAINT t_id_key", {"idColumn": "id"}, "no unique"),
+        ("ALTER ROLE magnetar SET default_transaction_read_only = on", {}, "read-only"),
+        ("REVOKE INSERT ON t FROM app", {}, "permission denied"),
+    ],
+)
+async def test_a_table_that_takes_no_row_fails_no_message(
+    server: PostgreSql, sql: Any, change: str, settings: dict[str, object], text: str
+) -> None:
+    await sql.execute("CREATE TABLE t (id text CONSTRAINT t_id_key UNIQUE, v text)")
+    await sql.execute("DROP ROLE IF EXISTS app")
+    await sql.execute("CREATE ROLE app LOGIN")
+    await sql.execute("GRANT USAGE ON SCHEMA public TO app")
+    await sql.execute("GRANT INSERT, SELECT ON t TO app")
+    url = server.url.replace("magnetar@", "app@") if "app" in change else server.url
+    if "ROLE magnetar" in change:
+        await sql.execute(change)
+    sink, seen = await opened(server, url=url, mode="insert", **settings), Settlements()
+    try:
+        if "ROLE magnetar" not in change:
+            await sql.execute(change)
+        with pytest.raises(LostEndError, match=text):
+            await sink.write([seen.record(n, b'{"v": "x"}') for n in range(3)])
+        assert not seen.acked
+        assert not seen.failed
+    finally:
+        await sink.close()
+        await sql.execute("ALTER ROLE magnetar RESET default_transaction_read_only")
+
+
+async def test_sinks_that_lock_rows_in_other_orders_both_write_theirs(
+    server: PostgreSql, sql: Any
+) -> None:
+    await sql.execute("CREATE TABLE t (id int PRIMARY KEY, v int)")
+    seen = Settlements()
+    sinks = [await opened(server, mode="upsert", keyColumns=["id"]) for _ in range(2)]
+    for turn in range(3):
+        orders = (range(600), range(599, -1, -1))
+        runs = [
+            [seen.record(n, b'{"id": %d, "v": %d}' % (n, turn)) for n in order] for order in orders
+        ]
+        await asyncio.gather(*(sink.write(run) for sink, run in zip(sinks, runs, strict=True)))
+    for sink in sinks:
+        await sink.close()
+    assert not seen.failed
+    assert len(seen.acked) == 3600
+
+
 async def test_a_killed_server_loses_and_repeats_nothing(server: PostgreSql, sql: Any) -> None:
     acked: set[int] = set()
     for step in range(3):
@@ -132,7 +242,7 @@ async def test_a_killed_server_loses_and_repeats_nothing(server: PostgreSql, sql
             records = [seen.record(n, b"%d" % n) for n in numbers if n not in acked]
             if run == 2:
                 server.kill()
-                with pytest.raises(psycopg.OperationalError):
+                with pytest.raises(LostEndError):
                     await sink.write(records)
             else:
                 await sink.write(records)

@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 
 from engine.functions.connectors.connector_settings import checked
 from engine.functions.connectors.redis_server.redis_source import SOURCE_SETTINGS, RedisSource
+from engine.functions.connectors.spi import ConnectorError
 from tests.support.functions.connector_host import FakeContext, read_all
 from tests.support.functions.redis_process import RedisProcess, redis_program, running_redis
 
@@ -98,4 +99,43 @@ async def test_a_new_group_may_begin_at_the_end(server: RedisProcess, redis: Any
     source = await opened(server, FakeContext(), start="latest", valueField="n")
     await redis.xadd("s", {"n": "new"})
     assert [record.value for record in await source.read()] == [b"new"]
+    await source.close()
+
+
+async def test_fields_that_are_no_text_are_whole(server: RedisProcess, redis: Any) -> None:
+    await redis.xadd("s", {"a": b"\xff\x00", "b": "\u00e4"})
+    source = await opened(server, FakeContext())
+    (record,) = await source.read()
+    await source.close()
+    assert json.loads(record.value) == {"a_base64": "/wA=", "b": "\u00e4"}
+
+
+async def test_an_entry_that_was_trimmed_is_no_message_and_delays_none(
+    server: RedisProcess, redis: Any
+) -> None:
+    await redis.xadd("s", {"n": 0})
+    source = await opened(server, FakeContext(), valueField="n")
+    await source.read()
+    await source.close()
+    await redis.xtrim("s", 0)
+    await redis.xadd("s", {"n": 1})
+    source = await opened(server, FakeContext(), valueField="n")
+    assert [record.value for record in await read_all(source, 1)] == [b"1"]
+    await source.commit()
+    await source.close()
+    (consumer,) = await redis.xinfo_consumers("s", "public/default/try")
+    assert consumer["pending"] == 1
+
+
+@pytest.mark.parametrize("entry", ["5-1048576", "9999999999999-0"])
+async def test_an_id_whose_sequence_would_be_anothers_is_an_error(
+    server: RedisProcess, redis: Any, entry: str
+) -> None:
+    await redis.xadd("s", {"n": 0}, id=entry)
+    source = await opened(server, FakeContext(guarantee="EFFECTIVELY_ONCE"))
+    with pytest.raises(ConnectorError, match=entry):
+        await source.read()
+    await source.close()
+    source = await opened(server, FakeContext())
+    assert len(await source.read()) == 1
     await source.close()

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from engine.functions.connectors.connector_settings import checked
 from engine.functions.connectors.redis_server.redis_sink import SINK_SETTINGS, RedisSink
-from engine.functions.connectors.spi import ConnectorError
+from engine.functions.connectors.spi import ConnectorError, LostEndError
 from tests.support.functions.connector_host import FakeContext, Settlements
 from tests.support.functions.redis_process import RedisProcess, redis_program, running_redis
 
@@ -82,7 +81,7 @@ async def test_a_server_that_is_gone_fails_the_run_and_acknowledges_nothing(
     sink, seen = await opened(server, FakeContext(), mode="list", name="l"), Settlements()
     server.kill()
     try:
-        with pytest.raises((RedisError, OSError)):
+        with pytest.raises(LostEndError):
             await sink.write([seen.record(1, b"x")])
         assert not seen.acked
         await sink.close()
@@ -94,6 +93,16 @@ async def test_a_server_that_is_gone_fails_the_run_and_acknowledges_nothing(
     await sink.write([seen.record(1, b"x")])
     await sink.close()
     assert await redis.lrange("l", 0, -1) == [b"x"]
+
+
+async def test_a_key_of_another_type_fails_no_message(server: RedisProcess, redis: Any) -> None:
+    await redis.set("l", "no list")
+    sink, seen = await opened(server, FakeContext(), mode="list", name="l"), Settlements()
+    with pytest.raises(LostEndError, match="WRONGTYPE"):
+        await sink.write([seen.record(1, b"x")])
+    await sink.close()
+    assert not seen.acked
+    assert not seen.failed
 
 
 async def test_messages_without_a_key_fail_alone_where_one_is_needed(

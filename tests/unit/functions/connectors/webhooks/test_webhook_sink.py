@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from engine.functions.connectors.connector_settings import checked
-from engine.functions.connectors.spi import ConnectorError
+from engine.functions.connectors.spi import ConnectorError, LostEndError
 from engine.functions.connectors.webhooks import webhook_sink
 from engine.functions.connectors.webhooks.webhook_sink import SINK_SETTINGS, WebhookSink
 from engine.net.http import HttpServer, Request, Response
@@ -17,7 +17,7 @@ from tests.support.functions.connector_host import FakeContext, Settlements
 
 @asynccontextmanager
 async def delivering(
-    answer: Callable[[Request], int], **settings: object
+    answer: Callable[[Request], int], context: FakeContext | None = None, **settings: object
 ) -> AsyncIterator[tuple[WebhookSink, Settlements]]:
     async def handle(request: Request) -> Response:
         return Response(answer(request), b"why")
@@ -26,8 +26,8 @@ async def delivering(
     port = await server.listen("127.0.0.1", 0)
     sink = WebhookSink()
     given = {"url": f"http://127.0.0.1:{port}/hook", **settings}
-    await sink.open(checked(SINK_SETTINGS, given), FakeContext())
     try:
+        await sink.open(checked(SINK_SETTINGS, given), context or FakeContext())
         yield sink, Settlements()
     finally:
         await sink.close()
@@ -69,14 +69,57 @@ async def test_a_busy_receiver_is_asked_again_in_order(monkeypatch: pytest.Monke
     assert len(settled.acked) == 2
 
 
-async def test_a_refused_message_stops_those_behind_it() -> None:
+@pytest.mark.parametrize("status", [400, 404, 500])
+async def test_a_refused_message_fails_alone(status: int) -> None:
+    def answer(request: Request) -> int:
+        return status if request.body == b"1" else 200
+
+    async with delivering(answer, retries=0) as (sink, settled):
+        await sink.write([settled.record(n, b"%d" % n) for n in range(3)])
+    assert [record.sequence for record in settled.acked] == [0, 2]
+    ((record, error),) = settled.failed
+    assert record.sequence == 1
+    assert f"/hook: {status} why" in str(error)
+    assert not isinstance(error, LostEndError)
+
+
+async def test_effectively_once_nothing_overtakes_a_refused_message() -> None:
     def answer(request: Request) -> int:
         return 400 if request.body == b"1" else 200
 
-    async with delivering(answer) as (sink, settled):
-        with pytest.raises(ConnectorError, match=r"/hook: 400 why"):
+    async with delivering(answer, FakeContext(guarantee="EFFECTIVELY_ONCE")) as (sink, settled):
+        with pytest.raises(ConnectorError, match="/hook: 400 why"):
             await sink.write([settled.record(n, b"%d" % n) for n in range(3)])
     assert [record.sequence for record in settled.acked] == [0]
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("status", [429, 502, 503])
+async def test_a_receiver_that_is_away_fails_no_message(concurrency: int, status: int) -> None:
+    settings = {"retries": 0, "concurrency": concurrency}
+    async with delivering(lambda request: status, **settings) as (sink, settled):
+        with pytest.raises(LostEndError, match=str(status)):
+            await sink.write([settled.record(n, b"%d" % n) for n in range(3)])
+    assert not settled.acked
+    assert not settled.failed
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"headers": {"X-A": "a\r\nX-B: secret"}}, "configs.headers"),
+        ({"headers": {"X A": "secret"}}, "configs.headers"),
+        ({"contentType": "a\nb"}, "configs.contentType"),
+    ],
+)
+async def test_headers_that_no_request_can_have_are_named(
+    settings: dict[str, object], field: str
+) -> None:
+    with pytest.raises(ConnectorError) as caught:
+        async with delivering(lambda request: 200, **settings):
+            pass
+    assert field in str(caught.value)
+    assert "secret" not in str(caught.value)
 
 
 async def test_without_order_a_refused_message_fails_alone() -> None:

@@ -1,18 +1,22 @@
 """A request is answered once its message is stored, and refused when it cannot be."""
 
 import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
 from engine.functions.connectors.connector_settings import checked
 from engine.functions.connectors.spi import ConnectorError
+from engine.functions.connectors.webhooks import webhook_source
 from engine.functions.connectors.webhooks.webhook_source import SOURCE_SETTINGS, WebhookSource
-from engine.net.http_client import Answer, HttpClient
+from engine.net import http
+from engine.net.http_client import Answer, HttpClient, HttpError
 from engine.net.network import LoopNetwork
 from tests.support.functions.connector_host import FakeContext
 from tests.support.ports import free_ports
+from tests.support.waiting import until
 
 
 class Caller:
@@ -111,3 +115,74 @@ async def test_a_port_in_use_is_named() -> None:
         port = int(caller.url.rpartition(":")[2])
         with pytest.raises(ConnectorError, match=r"configs\.port"):
             await WebhookSource().open(checked(SOURCE_SETTINGS, {"port": port}), FakeContext())
+
+
+async def test_bodies_that_wait_are_bounded_in_bytes() -> None:
+    async with calling(maxPendingBytes=1 << 20, maxBytes=1 << 20) as caller:
+        first = asyncio.ensure_future(caller.post(b"x" * 600_000))
+        (record,) = await caller.source.read()
+        assert (await caller.post(b"x" * 600_000)).status == 503
+        record.ack()
+        assert (await first).status == 204
+        again = asyncio.ensure_future(caller.post(b"x" * 600_000))
+        (record,) = await caller.source.read()
+        record.ack()
+        assert (await again).status == 204
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_of_100_megabytes_is_refused_before_it_is_held(chunked: bool) -> None:
+    async with calling(maxBytes=1 << 20) as caller:
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", int(caller.url.rpartition(":")[2])
+        )
+        kind = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {100 << 20}"
+        writer.write(f"POST / HTTP/1.1\r\nHost: x\r\n{kind}\r\n\r\n".encode())
+        piece = bytes(1 << 20)
+        tracemalloc.start()
+        try:
+            sent = 0
+            with suppress(ConnectionError):
+                while sent < 100 and not reader.at_eof():
+                    writer.write(b"100000\r\n%b\r\n" % piece if chunked else piece)
+                    await writer.drain()
+                    sent += 1
+                    await asyncio.sleep(0)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        with suppress(ConnectionError):
+            assert b" 413 " in await reader.readline()
+        writer.close()
+    assert peak < 16 << 20
+
+
+async def test_requests_that_never_end_leave_room_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "REQUEST_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(http, "LINGER_S", 0.1)
+    monkeypatch.setattr(webhook_source, "CONNECTIONS_MAX", 8)
+    async with calling() as caller:
+        port = int(caller.url.rpartition(":")[2])
+        slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]
+        for _, writer in slow:
+            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx")
+
+        async def taken() -> bool:
+            post = asyncio.ensure_future(caller.post(b"x"))
+            reading = asyncio.ensure_future(caller.source.read())
+            await asyncio.wait([post, reading], return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                reading.cancel()
+                await asyncio.wait([reading])
+                with suppress(HttpError):
+                    assert (await post).status == 503
+                return False
+            for record in reading.result():
+                record.ack()
+            return (await post).status == 204
+
+        await until(taken, "room for a request")
+        for _, writer in slow:
+            writer.close()
