@@ -93,26 +93,28 @@ class InstanceProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    async def begin(self, plan: InstancePlan, lease_end: Callable[[], float] | None) -> None:
-        """Watch the process, and send it its plan as soon as it can read it.
+    def begin(self, plan: InstancePlan, lease_end: Callable[[], float] | None) -> None:
+        """Watch the process in the background, and send it its plan as soon as it can read it.
 
         A lease from before could be over by then: on a busy machine a process needs seconds to start, and each of many
         would end itself, again and again.
         """
-        reader, writer = await asyncio.open_unix_connection(sock=self._link, limit=LINE_BYTES_MAX)
-        self._writer = writer
 
         def send() -> None:
             end_s = None if lease_end is None else lease_end()
             sent = replace(plan, lease_end_s=end_s, cpu_limit=self._cpu_limit)
-            writer.write(sent.to_json().encode() + b"\n")
+            assert self._writer is not None
+            self._writer.write(sent.to_json().encode() + b"\n")
 
         self._send_plan = send
-        self._scope.spawn("watch", self._watch(reader))
+        self._scope.spawn("watch", self._watch())
 
-    async def _watch(self, reader: asyncio.StreamReader) -> None:
+    async def _watch(self) -> None:
         """Follow the instance's answers and log until its process has ended."""
         loop, lines_of = asyncio.get_running_loop(), asyncio.StreamReader()
+        reader, self._writer = await asyncio.open_unix_connection(
+            sock=self._link, limit=LINE_BYTES_MAX
+        )
         # A pipe of asyncio's would keep wait() waiting for as long as anything that the instance started has it.
         pipe, _ = await loop.connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(lines_of),
@@ -168,9 +170,9 @@ class InstanceProcess:
 
     async def _ask(self, ask: str, timeout_s: float = ANSWER_S, **fields: Any) -> Any:
         """Return the instance's answer. Raises InstanceError; cancel-safe."""
-        if self._ended.done() or self._writer is None:
+        if self._ended.done():
             raise InstanceError(f"the instance has ended: {self._reason}")
-        if self._send_plan is not None:
+        if self._send_plan is not None or self._writer is None:
             raise InstanceError("the process of the instance is starting")
         self._questions += 1
         number = self._questions
@@ -282,7 +284,7 @@ class ProcessRuntime:
         except OSError as error:
             raise InstanceError(f"the instance cannot be started: {error}") from error
         instance = InstanceProcess(spec, process, link, output, group, cpu_limit)
-        await instance.begin(plan, spec.lease_end)
+        instance.begin(plan, spec.lease_end)
         return instance
 
     def _limited(self, pid: int, cores: float) -> tuple[CpuGroup | None, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.clock import SystemClock
 from engine.base.errors import MagnetarError
-from engine.base.tasks import contained
+from engine.base.tasks import TaskScope, contained
 from engine.functions.instance.connecting import ConnectorInstance
 from engine.functions.instance.figures import InstanceFigures
 from engine.functions.instance.instance import FunctionInstance
@@ -33,6 +33,7 @@ class InstanceThread:
         self._figures = InstanceFigures(plan.labels, plan.component)
         kind = FunctionInstance if plan.component == "function" else ConnectorInstance
         self._instance = kind(plan, self._client, self._clock, self._figures, self._failed)
+        self._scope = TaskScope(f"instance {plan.full_name}")
         self._stopped = False
         self._ended: asyncio.Future[ExitReason] = asyncio.get_running_loop().create_future()
 
@@ -40,8 +41,15 @@ class InstanceThread:
     def pid(self) -> int:
         return os.getpid()
 
-    async def begin(self) -> None:
-        """Start it; how that fails is what ``wait`` returns."""
+    def begin(self) -> None:
+        """Start it in the background; how that fails is what ``wait`` returns.
+
+        Whoever has the instance can stop it from now on. A caller that waited for the start and was cancelled would
+        leave a connection, a thread and consumers that nobody ends.
+        """
+        self._scope.spawn("start", self._start())
+
+    async def _start(self) -> None:
         try:
             await self._instance.start()
         except Exception as error:
@@ -67,6 +75,8 @@ class InstanceThread:
         return self._figures.prometheus(self._clock.wall_ms())
 
     async def trigger(self, topic: str, data: bytes) -> bytes:
+        if not self._instance.running:
+            raise InstanceError("the instance is not ready")
         try:
             return await self._instance.trigger(topic, data) or b""
         except MagnetarError as error:
@@ -89,6 +99,7 @@ class InstanceThread:
         if self._stopped:
             return
         self._stopped = True
+        await self._scope.close()
         with contained("stopping an instance"):
             await self._instance.stop(grace_s)
         await self._client.close()
@@ -112,5 +123,5 @@ class ThreadRuntime:
         if spec.package is not None:
             code = await asyncio.to_thread(self._unpacker.unpack, spec.package, folder / "code")
         instance = InstanceThread(plan_of(with_token(spec), code))
-        await instance.begin()
+        instance.begin()
         return instance

@@ -190,6 +190,7 @@ async def test_the_thread_runtime_runs_the_same_function(
         metadata, 0, tmp_path / "threaded_function.py", tmp_path / "run", instance.url
     )
     started = await runtime_of("thread", tmp_path / "environments").start(spec)
+    await until(partial(is_settled, started), "the instance")
     assert started.pid == os.getpid()
     assert await started.trigger("", b"4") == b"5"
     assert (await started.status()).running
