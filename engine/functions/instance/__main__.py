@@ -59,7 +59,7 @@ class InstanceProgram:
         control = ControlEnd(answers, self._lease.renew)
         serving = loop.create_task(control.serve(reader, writer))
         loop.add_signal_handler(signal.SIGTERM, self._finish, "")
-        client = client_of(plan)
+        client = client_of(plan, control.brokers)
         # Ours is imported: from here on the user's packages are found first.
         sys.path.remove(self._root)
         sys.path.append(self._root)

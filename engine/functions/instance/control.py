@@ -1,4 +1,5 @@
-"""Questions of the worker to an instance, as lines of JSON on a socket that only the two have.
+"""Questions of the worker to an instance, as lines of JSON on a socket that only the two have. The instance asks for
+the brokers.
 
 The end of the socket is the end of the worker: the instance then kills itself with all processes that it started, so
 that nothing runs unwatched.
@@ -11,6 +12,7 @@ import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from engine.base.errors import MagnetarError
@@ -18,6 +20,8 @@ from engine.base.errors import MagnetarError
 log = logging.getLogger(__name__)
 
 LINE_BYTES_MAX = 16 * 1024 * 1024
+BROKERS_S = 2.0
+"""Seconds in which the worker must name the brokers; without an answer the instance uses those that it knows."""
 Answer = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
@@ -38,6 +42,8 @@ class ControlEnd:
         self._answers = answers
         self._on_lease = on_lease
         self._writer: asyncio.StreamWriter | None = None
+        self._brokers: asyncio.Future[str] | None = None
+        """The answer of the worker, while that is awaited."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -49,6 +55,9 @@ class ControlEnd:
                 request = json.loads(line)
                 if "lease" in request:
                     self._on_lease(request["lease"])
+                    continue
+                if "brokers" in request:
+                    self._learn_brokers(request["brokers"])
                     continue
                 # A slow answer holds up no other: status is asked for while a trigger runs.
                 task = loop.create_task(self._answer(request))
@@ -68,6 +77,23 @@ class ControlEnd:
             log.exception("%s cannot be answered", request["ask"])
             answer["error"] = repr(error)
         self.send(answer)
+
+    async def brokers(self) -> str:
+        """Return the service URL of the brokers that there are now; empty when the worker does not know it, or does not
+        answer in time. Cancel-safe."""
+        answer = self._brokers
+        if answer is None:
+            answer = self._brokers = asyncio.get_running_loop().create_future()
+            self.send({"brokers": True})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BROKERS_S):
+                return await asyncio.shield(answer)
+        return ""
+
+    def _learn_brokers(self, url: str) -> None:
+        answer, self._brokers = self._brokers, None
+        if answer is not None:
+            answer.set_result(url)
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send a line to the worker."""

@@ -1,38 +1,58 @@
 """The instance's connection to its cluster, as the function's own role."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
+from engine.base.errors import MagnetarError
 from engine.client.broker_link import LinkSettings
 from engine.client.client import PulsarClient
 from engine.functions.instance.instance_plan import InstancePlan
 from engine.net.network import LoopNetwork
 from engine.net.tls import ClientFiles
 
+log = logging.getLogger(__name__)
+
 RENEW_S = 300.0
 
 
-def client_of(plan: InstancePlan) -> PulsarClient:
-    """Return a client for use on the running loop. The token's file is read for each connection."""
-    urls = _urls(plan.service_url)
+class PresentBrokers:
+    """The brokers' URLs, asked for at each lookup: those from the start may all have been replaced since."""
 
-    async def brokers() -> Sequence[str]:
-        return urls
+    def __init__(self, service_url: str, ask: Callable[[], Awaitable[str]] | None) -> None:
+        self._urls = _urls(service_url)
+        self._ask = ask
+
+    async def __call__(self) -> Sequence[str]:
+        """Return the URLs; the last known ones while the present ones are not known, or there are none. Cancel-safe."""
+        if self._ask is not None:
+            try:
+                self._urls = _urls(await self._ask()) or self._urls
+            except MagnetarError as error:
+                log.info("the brokers from before are tried: %s", error)
+        return self._urls
+
+
+def client_of(
+    plan: InstancePlan, brokers: Callable[[], Awaitable[str]] | None = None
+) -> PulsarClient:
+    """Return a client for use on the running loop. The token's file is read for each connection. ``brokers``: as of
+    InstanceSpec."""
 
     def credentials(challenge: bytes) -> tuple[str, bytes]:
         return "token", Path(plan.token_file).read_bytes().strip()
 
     tls = None
-    if urls[0].startswith("pulsar+ssl://"):
+    if plan.service_url.startswith("pulsar+ssl://"):
         files = ClientFiles(plan.trust_certs_file, verify_hostname=plan.verify_hostname)
         tls = files.reloaded(RENEW_S)
     return PulsarClient(
         network=LoopNetwork(),
         clock=SystemClock(),
         entropy=RandomEntropy(),
-        brokers=brokers,
+        brokers=PresentBrokers(plan.service_url, brokers),
         settings=LinkSettings(
             "Magnetar-functions", credentials=credentials if plan.token_file else None, tls=tls
         ),
@@ -40,6 +60,7 @@ def client_of(plan: InstancePlan) -> PulsarClient:
 
 
 def _urls(service_url: str) -> list[str]:
-    """Return the URLs of ``scheme://host:port,host:port``."""
-    *scheme, hosts = service_url.split("://")
-    return [f"{scheme[0] if scheme else 'pulsar'}://{host.strip()}" for host in hosts.split(",")]
+    """Return the URLs of ``scheme://host:port,host:port``; empty without a host."""
+    *schemes, hosts = service_url.split("://")
+    scheme = schemes[0] if schemes else "pulsar"
+    return [f"{scheme}://{host.strip()}" for host in hosts.split(",") if host.strip()]

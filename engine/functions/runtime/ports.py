@@ -1,6 +1,6 @@
 """Start, watch and question of one instance of a function, source or sink: protocols and values."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -51,6 +51,9 @@ class InstanceSpec:
     secrets_settings: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     lease_end: Callable[[], float] | None = None
+    brokers: Callable[[], Awaitable[str]] | None = None
+    """Returns the service URL of the brokers that there are now, and raises MagnetarError while that is not known.
+    None: ``service_url`` counts for as long as the instance runs."""
     user: InstanceUser | None = None
     """The user that its process runs as; None: the worker's own."""
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import engine
+from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope
 from engine.functions.instance.control import LINE_BYTES_MAX, packed, unpacked
 from engine.functions.instance.instance_plan import InstancePlan
@@ -81,6 +82,8 @@ class InstanceProcess:
         self._log = BoundedLog(folder if spec.user is None else folder / LOG)
         self._scope = TaskScope(f"instance {process.pid}")
         self._writer: asyncio.StreamWriter | None = None
+        self._brokers = spec.brokers
+        self._naming: asyncio.Task[None] | None = None
         self._send_plan: Callable[[], None] | None = None
         """Sends the plan, until that was done."""
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -153,6 +156,9 @@ class InstanceProcess:
                     if send is not None:
                         send()
                     continue
+                if "brokers" in message:
+                    self._begin_naming_brokers()
+                    continue
                 if "end" in message:
                     self._reason = message["end"]
                     continue
@@ -163,6 +169,22 @@ class InstanceProcess:
                     question.set_exception(InstanceError(message["error"]))
                 else:
                     question.set_result(message["result"])
+
+    def _begin_naming_brokers(self) -> None:
+        """Answer beside other answers, which a metadata store that is slow must not hold up; once at a time."""
+        if (self._naming is None or self._naming.done()) and not self._scope.closed:
+            self._naming = self._scope.spawn("name brokers", self._name_brokers())
+
+    async def _name_brokers(self) -> None:
+        """Answer the instance's question for the brokers that there are now; empty while that is not known."""
+        url = ""
+        if self._brokers is not None:
+            try:
+                url = await self._brokers()
+            except MagnetarError as error:
+                log.info("the brokers are not known now: %s", error)
+        if self._writer is not None:
+            self._writer.write(json.dumps({"brokers": url}).encode() + b"\n")
 
     async def _record(self, lines: asyncio.StreamReader) -> None:
         while data := await lines.read(LOG_CHUNK):

@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import traceback
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,10 @@ from engine.functions.runtime.unpacking import Unpacker
 class InstanceThread:
     """One instance inside this process; made by ``ThreadRuntime``."""
 
-    def __init__(self, plan: InstancePlan) -> None:
+    def __init__(self, plan: InstancePlan, brokers: Callable[[], Awaitable[str]] | None) -> None:
         self._plan = plan
         self._clock = SystemClock()
-        self._client = client_of(plan)
+        self._client = client_of(plan, brokers)
         self._figures = InstanceFigures(plan.labels, plan.component)
         kind = FunctionInstance if plan.component == "function" else ConnectorInstance
         self._instance = kind(plan, self._client, self._clock, self._figures, self._failed)
@@ -44,8 +44,8 @@ class InstanceThread:
     def begin(self) -> None:
         """Start it in the background; how that fails is what ``wait`` returns.
 
-        Whoever has the instance can stop it from now on. A caller that waited for the start and was cancelled would
-        leave a connection, a thread and consumers that nobody ends.
+        It can be stopped from now on. A caller that was cancelled while it waited for the start would have no instance
+        to stop, and leave a connection, a thread and consumers.
         """
         self._scope.spawn("start", self._start())
 
@@ -122,6 +122,6 @@ class ThreadRuntime:
         code: list[str] = []
         if spec.package is not None:
             code = await asyncio.to_thread(self._unpacker.unpack, spec.package, folder / "code")
-        instance = InstanceThread(plan_of(with_token(spec), code))
+        instance = InstanceThread(plan_of(with_token(spec), code), spec.brokers)
         instance.begin()
         return instance

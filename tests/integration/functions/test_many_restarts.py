@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from engine.net.http_client import IDLE_S
 from tests.support.functions.worker_processes import FAST, WORKER, instances_of, send_form
 from tests.support.instance import Instance, running_instance
 from tests.support.waiting import until_blocking
@@ -22,8 +23,8 @@ RESTARTS = {
 """Restarts of instances by runtime; a restart of a process takes seconds of CPU."""
 NAME = "public/default/restarted"
 INSIDE, OUT, LOG = (f"persistent://{NAME}-{end}" for end in ("in", "out", "log"))
-DESCRIPTORS_SPARE = 12
-"""Descriptors that come and go: connections of the pool, files that are being read."""
+DESCRIPTORS_SPARE = 2
+"""Descriptors that come and go with the tests' own calls."""
 CODE = "def process(x):\n    return x\n"
 
 
@@ -52,16 +53,25 @@ def consumers_of(instance: Instance) -> set[tuple[str, ...]]:
     }
 
 
+def descriptors_of(instance: Instance) -> dict[str, int]:
+    """Return how many descriptors the processes have that see each restart."""
+    pids = {name: instance.child(name)["pid"] for name in (WORKER, "broker-1")}
+    return {name: len(os.listdir(f"/proc/{pid}/fd")) for name, pid in pids.items()}
+
+
 class Usage:
-    """Resources that an instance uses at a moment."""
+    """Resources that an instance uses at a moment; ``descriptors`` are the fewest in the time in which connections
+    that are kept for further requests end. Up to 16 of those are no leak."""
 
     def __init__(self, instance: Instance) -> None:
         self.worker = instance.child(WORKER)["pid"]
         self.broker = instance.child("broker-1")["pid"]
-        self.descriptors = {
-            name: len(os.listdir(f"/proc/{pid}/fd"))
-            for name, pid in (("worker", self.worker), ("broker", self.broker))
-        }
+        self.descriptors = descriptors_of(instance)
+        until = time.monotonic() + IDLE_S + 5.0  # time: idle connections are kept for so long
+        while time.monotonic() < until:
+            for name, count in descriptors_of(instance).items():
+                self.descriptors[name] = min(self.descriptors[name], count)
+            time.sleep(0.5)  # time: between looks
         self.threads = len(os.listdir(f"/proc/{self.worker}/task"))
         self.processes = len(instances_of(self.worker))
         folder = instance.data_dir / "functions"
@@ -100,7 +110,7 @@ def test_restarts_leave_nothing(instance: Instance, runtime: str) -> None:
     before = None
     for number in range(rounds):
         if number == max(1, rounds // 10):
-            before = Usage(instance)  # behind the first ones, which fill pools and caches
+            before = Usage(instance)  # behind the first ones, which fill caches
         status, answer = instance.rest("POST", f"/admin/v3/functions/{NAME}/restart", timeout_s=60)
         assert status == 204, answer
         consumers = restarted(consumers)
@@ -109,10 +119,13 @@ def test_restarts_leave_nothing(instance: Instance, runtime: str) -> None:
     after = Usage(instance)
     print(f"{runtime}: {rounds * INSTANCES} restarts in {took_s:.0f} s", vars(before), vars(after))
     assert (after.worker, after.broker) == (before.worker, before.broker)
-    for name, count in after.descriptors.items():
+    for (
+        name,
+        count,
+    ) in after.descriptors.items():  # each restart could leave one, and there were hundreds
         assert count <= before.descriptors[name] + DESCRIPTORS_SPARE, name
     assert after.processes == (INSTANCES if runtime == "process" else 0)
-    assert after.threads <= before.threads + INSTANCES
+    assert after.threads <= before.threads + DESCRIPTORS_SPARE
     assert (after.folders, after.topics) == (before.folders, before.topics)
     assert (after.consumers, after.producers) == (before.consumers, before.producers)
     assert instance.rest("DELETE", f"/admin/v3/functions/{NAME}")[0] == 204

@@ -6,7 +6,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -31,33 +31,37 @@ FAST = {
 """Settings of an instance whose workers notice failures within seconds."""
 
 
-class WorkerProcess:
-    """A further worker of an instance, with the settings of the instance's own one, and ``settings`` as variables.
-    ``python``: the interpreter; empty: the tests' one."""
+class FurtherProcess:
+    """A further process like ``child`` of an instance, with its settings and ports of its own, and ``settings`` as
+    variables. ``ports``: variables of ports. ``python``: the interpreter; empty: the tests' one."""
 
     def __init__(
-        self, instance: Instance, worker_id: str, python: str = "", **settings: str
+        self,
+        instance: Instance,
+        child: str,
+        name: str,
+        ports: Sequence[str],
+        python: str = "",
+        **settings: str,
     ) -> None:
-        self.id = worker_id
-        self.log = instance.data_dir / f"{worker_id}.log"
-        pid = instance.child(WORKER)["pid"]
+        self.id = name
+        self.log = instance.data_dir / f"{name}.log"
+        pid = instance.child(child)["pid"]
         pairs = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
         environ = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-        environ["MAGNETAR_FUNCTIONS_WORKER_WORKER_ID"] = worker_id
-        names = [f"MAGNETAR_FUNCTIONS_WORKER_WORKER_PORT{end}" for end in ("", "_TLS")]
-        for name, port in zip(names, free_ports(2), strict=True):
-            if name in environ or not name.endswith("TLS"):
-                environ[name] = str(port)
-        environ |= settings
+        for variable, port in zip(ports, free_ports(len(ports)), strict=True):
+            if variable in environ:
+                environ[variable] = str(port)
+        self.settings = environ | settings
         command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:-1]
         command[0] = python or command[0]
-        self._command, self._environ, self._root = command, environ, instance.root
+        self._command, self._root = command, instance.root
         self.process = self._start()
 
     def _start(self) -> "subprocess.Popen[bytes]":
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                self._command, cwd=self._root, env=self._environ, stdout=log, stderr=log
+                self._command, cwd=self._root, env=self.settings, stdout=log, stderr=log
             )
 
     @property
@@ -65,7 +69,7 @@ class WorkerProcess:
         return self.process.pid
 
     def start_again(self) -> None:
-        """Start a worker of the same name in place of one that was killed."""
+        """Start a process of the same name in place of one that was killed."""
         self.process = self._start()
 
     def kill(self) -> None:
@@ -82,6 +86,42 @@ class WorkerProcess:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait(10)
+
+
+class WorkerProcess(FurtherProcess):
+    """A further worker of an instance."""
+
+    def __init__(
+        self, instance: Instance, worker_id: str, python: str = "", **settings: str
+    ) -> None:
+        ports = [f"MAGNETAR_FUNCTIONS_WORKER_WORKER_PORT{end}" for end in ("", "_TLS")]
+        named = {"MAGNETAR_FUNCTIONS_WORKER_WORKER_ID": worker_id}
+        super().__init__(instance, WORKER, worker_id, ports, python, **named | settings)
+
+
+class BrokerBeside(FurtherProcess):
+    """A further broker of an instance."""
+
+    def __init__(self, instance: Instance, name: str) -> None:
+        ports = [
+            *("MAGNETAR_BROKER_PORT", "MAGNETAR_BROKER_HTTP_PORT"),
+            *("MAGNETAR_BROKER_SERVICE_PORT_TLS", "MAGNETAR_BROKER_HTTP_PORT_TLS"),
+        ]
+        super().__init__(instance, "broker-1", name, ports)
+
+    @property
+    def url(self) -> str:
+        return f"pulsar://127.0.0.1:{self.settings['MAGNETAR_BROKER_PORT']}"
+
+    @property
+    def ready(self) -> bool:
+        """True once it serves topics."""
+        address = f"http://127.0.0.1:{self.settings['MAGNETAR_BROKER_HTTP_PORT']}/ready"
+        try:
+            with urllib.request.urlopen(address, timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
 
 
 @contextmanager
@@ -154,6 +194,7 @@ class Publisher:
         # deduplicates takes its next messages for repetitions.
         self._producer.send(b"0")
         self.count = 1
+        self.stored = 1
         self._refused: list[tuple[int, pulsar.Result]] = []
         self._thread = threading.Thread(target=self._publish)
         self._thread.start()
@@ -164,7 +205,9 @@ class Publisher:
             self.count += 1
 
     def _sent(self, number: int, result: pulsar.Result, message_id: object) -> None:
-        if result != pulsar.Result.Ok:
+        if result == pulsar.Result.Ok:
+            self.stored += 1
+        else:
             self._refused.append((number, result))
 
     def close(self) -> int:

@@ -40,8 +40,8 @@ class FetchPackage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Preparation of this worker's instances below ``folder``. ``service_urls`` returns the brokers' URLs; ``common``
-    are further fields of every InstanceSpec; ``topics`` prepares the topics of a function."""
+    """Preparation of this worker's instances below ``folder``. ``service_urls`` returns the present brokers' URLs;
+    ``common`` are further fields of every InstanceSpec; ``topics`` prepares the topics of a function."""
 
     folder: Path
     lane: Lane
@@ -92,6 +92,7 @@ class Preparation:
                 package=await self._package(metadata, code),
                 folder=folder / "run",
                 service_url=await self.service_urls(),
+                brokers=self.service_urls,
                 token_file=token_file,
                 user=user,
                 **self.common,
