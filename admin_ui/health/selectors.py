@@ -21,6 +21,7 @@ async def health(cluster: Cluster) -> Body:
         "now": now_ms(),
         "at": source.known_until(),
         "late_ms": source.late_ms,
+        "current": source.is_current,
         "hops": [hop.as_json() for hop in source.health.hops.all],
     }
 
@@ -38,5 +39,6 @@ async def beat(cluster: Cluster, waiting: bool) -> Body:
         "now": now_ms(),
         "at": source.known_until(),
         "late_ms": source.late_ms,
+        "current": source.is_current,
         "hops": [hop.as_json() for hop in source.health.hops.bad],
     }

@@ -7,7 +7,9 @@ from gateway.services.health.hops import HopState, Kind
 
 class HopShape(s.Serializer[object]):
     hop = s.ChoiceField(choices=[kind.value for kind in Kind])
-    id = s.CharField(help_text="id of a broker or bookie; empty for a part of which there is one")
+    id = s.CharField(
+        help_text="id of a broker, bookie or functions worker; empty for a part of which there is one"
+    )
     state = s.ChoiceField(
         choices=[state.value for state in HopState],
         help_text="slow: late, but answered a moment ago; unknown: not probed yet",
@@ -25,4 +27,7 @@ class HealthAnswer(s.Serializer[object]):
         "null: not all of them have answered yet. Without a registered broker: when the last one answered",
     )
     late_ms = s.IntegerField(help_text="age from which numbers of the cluster are not current")
+    current = s.BooleanField(
+        help_text="false while the metadata store or a registered broker is down: numbers are as last known"
+    )
     hops = HopShape(many=True)

@@ -1,5 +1,6 @@
 """One real instance and one real browser for all browser tests."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,7 +47,10 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
 @pytest.fixture(scope="session")
 def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
     """An instance with traffic, for tests of what pages show."""
-    with living_instance(tmp_path_factory.mktemp("life")) as lively:
+    # Only the incidents of ``make incidents`` kill the functions worker.
+    is_whole = os.environ.get("INCIDENTS") == "all"
+    settings = {"MAGNETAR_FUNCTIONS_WORKER_ENABLED": "true"} if is_whole else {}
+    with living_instance(tmp_path_factory.mktemp("life"), **settings) as lively:
         yield lively
 
 

@@ -29,6 +29,7 @@ const beat = (age = 300, hops: Hop[] = []): Health => ({
   now: Date.now(),
   at: Date.now() - age,
   late_ms: 2_000,
+  current: true,
   hops,
 });
 /** Seconds in which a beat comes each second. */
@@ -62,7 +63,7 @@ describe("freshness", () => {
     await beats(3);
     const at = watch.view.at;
     for (let second = 1; second <= 3; second++) {
-      watch.receive({ now: Date.now(), at, late_ms: 2_000, hops: [] });
+      watch.receive({ now: Date.now(), at, late_ms: 2_000, current: true, hops: [] });
       await vi.advanceTimersByTimeAsync(1_000);
     }
     expect(watch.view).toMatchObject({ stale: true, at, hops: [] });
@@ -149,6 +150,34 @@ describe("freshness", () => {
     watch.receive(beat());
     await vi.advanceTimersByTimeAsync(2_500);
     expect(watch.view.hops[0]?.reason).toBe("The gateway cannot be reached: no connection");
+  });
+
+  test("a gateway that ended is missing as soon as the socket is closed", async () => {
+    gateway.answer = () => Promise.reject(new Error("no connection"));
+    await beats(2);
+    watch.receive(beat());
+    watch.socketLost();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(watch.view).toMatchObject({ stale: true, hops: [{ hop: "gateway", state: "down" }] });
+    watch.receive(beat());
+    expect(watch.view).toMatchObject({ stale: false, hops: [] });
+  });
+
+  test("a socket that is closed while the gateway answers is no fault", async () => {
+    gateway.answer = async () => beat(100);
+    watch.receive(beat());
+    watch.socketLost();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(gateway.asked).toBe(1);
+    expect(watch.view).toMatchObject({ stale: false, hops: [] });
+  });
+
+  test("numbers are stale with the message that their broker is down, however recent they are", async () => {
+    const broker: Hop = { ...store, hop: "broker", id: "b:1" };
+    watch.receive({ ...beat(100, [broker]), current: false });
+    expect(watch.view).toMatchObject({ stale: true, hops: [broker] });
+    watch.receive(beat());
+    expect(watch.view.stale).toBe(false);
   });
 
   test("before the first answer numbers are neither live nor stale, and after 5 s the gateway is missing", async () => {

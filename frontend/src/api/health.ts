@@ -66,6 +66,11 @@ export class HealthWatch {
     return () => this.watchers.delete(watcher);
   };
 
+  /** Ask the gateway at once, because its socket was closed: a gateway that ended refuses the connection. */
+  socketLost(): void {
+    if (this.timer !== undefined && !this.asking) this.poll();
+  }
+
   /** Accept a beat of the socket or the answer to a GET. An older one does not replace a newer one. */
   receive(health: Health): void {
     this.receivedAt = Date.now();
@@ -123,14 +128,16 @@ export function viewOf(
 ): HealthView {
   const at = last?.at ?? null;
   const silent = now - receivedAt;
-  const isAway = silent > LATE_MS;
+  const isAway = silent > LATE_MS || refused !== null;
   const isDown = silent > DOWN_MS || refused !== null;
   return {
     at,
     begun: last !== null,
     lateMs: last?.late_ms ?? 0,
     stale:
-      isAway || (at === null ? last !== null : toServer(now) - at > (last?.late_ms ?? 0) + ON_ITS_WAY_MS),
+      isAway ||
+      last?.current === false ||
+      (at === null ? last !== null : toServer(now) - at > (last?.late_ms ?? 0) + ON_ITS_WAY_MS),
     hops: isAway
       ? [gatewayAway(isDown, toServer(receivedAt), refused)] // the state of the parts behind it is unknown
       : (last?.hops.filter(({ state }) => state === "slow" || state === "down") ?? []),

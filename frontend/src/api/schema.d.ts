@@ -5154,6 +5154,8 @@ export interface components {
             at: number | null;
             /** @description age from which numbers of the cluster are not current */
             late_ms: number;
+            /** @description false while the metadata store or a registered broker is down: numbers are as last known */
+            current: boolean;
             hops: components["schemas"]["HopShape"][];
         };
         HeldBytes: {
@@ -5283,16 +5285,17 @@ export interface components {
          * @description * `store` - store
          *     * `broker` - broker
          *     * `bookie` - bookie
+         *     * `functions` - functions
          *     * `gateway` - gateway
          *     * `redis` - redis
          *     * `spark` - spark
          *     * `database` - database
          * @enum {string}
          */
-        HopEnum: "store" | "broker" | "bookie" | "gateway" | "redis" | "spark" | "database";
+        HopEnum: "store" | "broker" | "bookie" | "functions" | "gateway" | "redis" | "spark" | "database";
         HopShape: {
             hop: components["schemas"]["HopEnum"];
-            /** @description id of a broker or bookie; empty for a part of which there is one */
+            /** @description id of a broker, bookie or functions worker; empty for a part of which there is one */
             id: string;
             /**
              * @description slow: late, but answered a moment ago; unknown: not probed yet

@@ -200,3 +200,7 @@ export const liveSocket = new LiveSocket(
   notIdentified,
 );
 whenAnswered(() => liveSocket.hurry());
+// A closed connection is the first sign of a gateway that ended: it is named before a beat is late.
+liveSocket.watch(() => {
+  if (liveSocket.status === "lost") health.socketLost();
+});

@@ -16,6 +16,7 @@ test("parts on the read path are first, then failed ones, then those with most d
     hop("spark"),
     hop("store", "slow"),
     hop("broker", "down", "b"),
+    hop("functions", "down", "fw-1"),
     hop("broker", "down", "a"),
     hop("store"),
   ];
@@ -24,6 +25,7 @@ test("parts on the read path are first, then failed ones, then those with most d
     "Broker a",
     "Broker b",
     "Metadata store",
+    "Functions worker fw-1",
     "Analysis worker",
   ]);
 });
@@ -33,6 +35,8 @@ test("a separate store has its own name", () => {
 });
 
 test("a page waits for parts on its read path, not for Redis, Spark or slow parts", () => {
-  expect(standsInTheWay([hop("redis"), hop("spark"), hop("store", "slow")])).toBeUndefined();
+  expect(
+    standsInTheWay([hop("redis"), hop("spark"), hop("functions"), hop("store", "slow")]),
+  ).toBeUndefined();
   expect(standsInTheWay([hop("redis"), hop("bookie", "down", "1")])?.hop).toBe("bookie");
 });

@@ -6,6 +6,7 @@ const NAMES: Record<Hop["hop"], string> = {
   database: "Console database",
   broker: "Broker",
   bookie: "Bookie",
+  functions: "Functions worker",
   redis: "Redis",
   spark: "Analysis worker",
 };
@@ -19,15 +20,18 @@ const STORES: Record<string, string> = {
   rest: "REST interface",
 };
 
+/** Kinds of which a cluster may have several. */
+const HAS_ID = new Set<Hop["hop"]>(["broker", "bookie", "functions"]);
+
 /** "Broker 10.0.0.1:8080" */
 export function nameOfHop({ hop, id }: Hop): string {
   if (hop === "store") return STORES[id] ?? NAMES[hop];
-  return id && (hop === "broker" || hop === "bookie") ? `${NAMES[hop]} ${id}` : NAMES[hop];
+  return id && HAS_ID.has(hop) ? `${NAMES[hop]} ${id}` : NAMES[hop];
 }
 
-const isCarrier = ({ hop }: Hop) => hop !== "redis" && hop !== "spark";
+const isCarrier = ({ hop }: Hop) => hop !== "redis" && hop !== "spark" && hop !== "functions";
 
-/** Order: parts on the read path before Redis and Spark, then failed ones, then by the number of dependents. */
+/** Order: parts on the read path before functions workers, Redis and Spark, then failed ones, then by the number of dependents. */
 export function ranked(hops: readonly Hop[]): Hop[] {
   const rank = (hop: Hop) =>
     (isCarrier(hop) ? 0 : 20) + (hop.state === "down" ? 0 : 10) + ORDER.indexOf(hop.hop);

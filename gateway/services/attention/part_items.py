@@ -25,10 +25,10 @@ ASIDE_MS = 60_000
 NAMED_MAX = 3
 """Bookies that an item names."""
 NEEDED = frozenset((Kind.STORE, Kind.BROKER, Kind.BOOKIE))
-PLURALS = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies"}
-PAGES = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies"}
+PLURALS = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies", Kind.FUNCTIONS: "functions workers"}
+PAGES = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies", Kind.FUNCTIONS: "functions"}
 CHILDREN = {Kind.STORE: "zookeeper", Kind.REDIS: "redis", Kind.SPARK: "worker"}
-"""Names of the standalone supervisor's processes; brokers and bookies have their ids."""
+"""Names of the standalone supervisor's processes; of other kinds they have their ids."""
 _SILENT = re.compile(r"has not (answered|reported) for \d+ s")
 
 

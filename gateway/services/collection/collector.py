@@ -211,6 +211,15 @@ class Collector:
         times += self._brokers.known_until()
         return min(times) or None
 
+    @property
+    def is_current(self) -> bool:
+        """False while the metadata store or a registered broker is down: its figures are as last known, however recent
+        its last report is."""
+        stores = self.health.hops.of(Kind.STORE)
+        if any(hop.is_metadata_store and hop.state is HopState.DOWN for hop in stores):
+            return False
+        return not self._brokers.any_is_down
+
     def start(self) -> None:
         """Start collecting, unless started before. For any thread."""
         if not self._started:
@@ -366,6 +375,8 @@ class Collector:
             async with asyncio.timeout(STORE_TIMEOUT_S):
                 self._brokers.follow(engine, await engine.admin.brokers())
                 await self._bookies.refresh(engine.store)
+                if engine.workers is not None:
+                    await self.health.function_workers.refresh(engine.store)
             if not self._stored.complete:  # the first snapshot is to have figures
                 await self._brokers.wait_for_reports(STORE_TIMEOUT_S)
             await self._stored.read(engine, STORE_TIMEOUT_S)

@@ -78,6 +78,12 @@ class FollowedBrokers:
             if self._hops.expect(Kind.BROKER, followed.broker.id).state is HopState.OK
         ]
 
+    @property
+    def any_is_down(self) -> bool:
+        """True while a registered broker is down."""
+        states = (self._hops.expect(Kind.BROKER, broker.id).state for broker in self.registered)
+        return HopState.DOWN in states
+
     def with_links(self) -> set[str]:
         """Return the ids of the brokers that answer, and whose list of replicated topics is complete."""
         answering = {broker.id for broker in self.answering()}

@@ -57,17 +57,25 @@ class Checks:
         self._checks: dict[tuple[Kind, str], asyncio.Task[None]] = {}
         self._first: dict[tuple[Kind, str], asyncio.Event] = {}
         """Events that are set once their part was checked."""
+        self._due: dict[tuple[Kind, str], asyncio.Event] = {}
+        """Events that end the pause before the next check of a part."""
         self.late_s = 0.0
         """Delay of this process's timer before the last check."""
         self._viewed_at = -VIEWED_S
-        self._viewed = asyncio.Event()
 
     def note_viewer(self) -> None:
         """Note that a client watches: checks become frequent for ``VIEWED_S``."""
         if time.monotonic() - self._viewed_at > VIEWED_S:
-            self._viewed.set()
-            self._viewed = asyncio.Event()
+            for due in self._due.values():
+                due.set()
         self._viewed_at = time.monotonic()
+
+    def check_now(self, kind: Kind, id: str = "") -> None:
+        """Check a part at once instead of at the end of the pause, after an event such as the loss of its connection;
+        without effect for a part that is not checked. During a check, one more follows it."""
+        due = self._due.get((kind, id))
+        if due is not None:
+            due.set()
 
     async def first(self) -> None:
         """Wait until every part was checked once, at most ``FIRST_S``. Cancel-safe."""
@@ -95,6 +103,7 @@ class Checks:
         if (kind, id) not in self._checks:
             self.hops.expect(kind, id)
             self._first[kind, id] = asyncio.Event()
+            self._due[kind, id] = asyncio.Event()
             work = self._run_checks(kind, id, check, period_s or PERIOD_S, idle_s)
             self._checks[kind, id] = self._tasks.spawn(f"{kind.value} {id}", work)
 
@@ -102,6 +111,7 @@ class Checks:
         """End the checks of a part that no longer belongs to the instance."""
         task = self._checks.pop((kind, id), None)
         self._first.pop((kind, id), None)
+        self._due.pop((kind, id), None)
         if task is not None:
             task.cancel()
         self.hops.forget(kind, id)
@@ -117,8 +127,9 @@ class Checks:
         self, kind: Kind, id: str, check: Check, period_s: float, idle_s: float
     ) -> None:
         silent_since = 0.0
-        hops, first = self.hops, self._first[kind, id]
+        hops, first, due = self.hops, self._first[kind, id], self._due[kind, id]
         while True:
+            due.clear()
             began = time.monotonic()
             try:
                 async with asyncio.timeout(ANSWER_S):
@@ -146,21 +157,18 @@ class Checks:
                     log.exception("a part cannot be checked part=%s %s", kind.value, id)
                 hops.failed(kind, id, f"cannot be checked: {error!r}", slow=False)
             first.set()
-            self.late_s = await self._pause(period_s, idle_s)
+            self.late_s = await self._pause(due, period_s, idle_s)
 
-    async def _pause(self, period_s: float, idle_s: float) -> float:
-        """Wait for the next check; return by how many seconds the wait exceeded its time."""
+    async def _pause(self, due: asyncio.Event, period_s: float, idle_s: float) -> float:
+        """Wait for the next check or for ``due``; return by how many seconds the wait exceeded its time."""
         now = time.monotonic()
-        if now - self._viewed_at < VIEWED_S:
-            pause_s = until_next(period_s)
-            await asyncio.sleep(pause_s)
-        else:
-            viewed, pause_s = self._viewed, until_next(idle_s)
-            try:
-                async with asyncio.timeout(pause_s):
-                    await viewed.wait()
-            except TimeoutError:
-                pass
+        is_viewed = now - self._viewed_at < VIEWED_S
+        pause_s = until_next(period_s if is_viewed else idle_s)
+        try:
+            async with asyncio.timeout(pause_s):
+                await due.wait()
+        except TimeoutError:
+            pass
         return max(time.monotonic() - now - pause_s, 0.0)
 
 

@@ -10,7 +10,7 @@ from engine.metadata.apart.routed import BOOKKEEPER, CONFIGURATION
 
 
 class Kind(StrEnum):
-    """Kind of a hop. Brokers and bookies exist as registered; of each other kind an instance has one.
+    """Kind of a hop. Brokers, bookies and functions workers exist as registered; of each other kind there is one.
 
     A store that is apart from the metadata store has its key of ``engine.metadata.apart.routed.PREFIXES`` as its id.
     """
@@ -18,6 +18,7 @@ class Kind(StrEnum):
     STORE = "store"
     BROKER = "broker"
     BOOKIE = "bookie"
+    FUNCTIONS = "functions"
     GATEWAY = "gateway"
     REDIS = "redis"
     SPARK = "spark"
@@ -46,6 +47,7 @@ NAMES = {
     Kind.STORE: "The metadata store",
     Kind.BROKER: "Broker {id}",
     Kind.BOOKIE: "Bookie {id}",
+    Kind.FUNCTIONS: "Functions worker {id}",
     Kind.GATEWAY: "This gateway",
     Kind.REDIS: "Redis",
     Kind.SPARK: "The analysis worker",
@@ -73,6 +75,9 @@ ADVICE = {
     Kind.BROKER: "Check that its process is running and read the end of its log, then start it again.",
     Kind.BOOKIE: "Check that its process is running and its disk is healthy, then start it again. Do not delete its"
     " data: ledgers that are stored only there cannot be read until it is back.",
+    Kind.FUNCTIONS: "Check that its process is running and read the end of its log, then start it again. Its instances"
+    " move to other functions workers when its session ends; without another one they do not run, and messages wait in"
+    " their topics.",
     Kind.GATEWAY: "It is overloaded: check the load of its machine, or run several gateways.",
     Kind.REDIS: "Check that Redis is running. Until then analyses are neither started nor updated live; messages are"
     " not affected.",
@@ -134,7 +139,7 @@ class Hops:
         """Version of ``bad``; grows when its members, their states or their advice change."""
         self.session_ms: int | None = None
         """Session timeout of the brokers, for which they serve without the metadata store; None: unknown."""
-        self._now = now
+        self.now = now
         self._changed = changed
         self._hops: dict[tuple[Kind, str], Hop] = {}
 
@@ -143,7 +148,7 @@ class Hops:
         hop = self._hops.get((kind, id))
         if hop is None:
             hop = Hop(
-                kind, id, HopState.UNKNOWN, self._now(), f"{_name(kind, id)} is being checked", ""
+                kind, id, HopState.UNKNOWN, self.now(), f"{_name(kind, id)} is being checked", ""
             )
             self._hops[kind, id] = hop
         return hop
@@ -153,7 +158,7 @@ class Hops:
         hop = self.expect(kind, id)
         if hop.state is not HopState.OK:
             self.version += hop.state in BAD
-            hop.state, hop.since = HopState.OK, self._now()
+            hop.state, hop.since = HopState.OK, self.now()
             hop.reason = hop.advice = ""
             self._changed()
 
@@ -166,7 +171,7 @@ class Hops:
         hop.advice = self._advice(hop)
         self.version += before is not hop.state
         if before not in BAD:
-            hop.since, hop.began = self._now(), before is HopState.OK
+            hop.since, hop.began = self.now(), before is HopState.OK
             self._changed()
 
     def unknown(self, kind: Kind, id: str = "", why: str = "cannot be checked") -> None:
@@ -177,7 +182,7 @@ class Hops:
         hop.reason, hop.advice = f"{_name(kind, id)} {why}", ""
         if before in BAD:
             self.version += 1
-            hop.since = self._now()
+            hop.since = self.now()
             self._changed()
 
     def forget(self, kind: Kind, id: str) -> None:
@@ -213,7 +218,7 @@ class Hops:
         if hop.kind is Kind.STORE and hop.id:
             return STORE_ADVICE[hop.id]
         if hop.kind is Kind.STORE:
-            return f"{ADVICE[hop.kind]} {self._without_store(self._now() - hop.since)}"
+            return f"{ADVICE[hop.kind]} {self._without_store(self.now() - hop.since)}"
         if hop.kind is Kind.BROKER:
             others = (other.state for other in self._hops.values() if other.kind is Kind.BROKER)
             return f"{ADVICE[hop.kind]} " + (

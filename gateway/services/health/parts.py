@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from redis.exceptions import RedisError
 from engine.metadata.apart.routed import OtherStoreUnavailableError, store_at
 from engine.metadata.cached import fresh
 from engine.metadata.incomplete import IncompleteStoreError
-from engine.metadata.store import SessionState
+from engine.metadata.store import MetadataStore, SessionState
 from gateway.redis_link import RedisSettings
 from gateway.services.engine_link import EngineLink
 from gateway.services.health.checks import ANSWER_S, Checks, NotKnownError, UnwellError
@@ -32,6 +33,8 @@ WORKER_KEY_S = 600
 WORKER_SILENT_S = 2.0
 WORKER_RETURN_S = 5.0
 """Time that the worker has to report again after Redis is back."""
+RECONNECT_S = 0.4
+"""Time that a session whose connection is lost has to connect again before its store counts as down."""
 LATE_S = 1.0
 """Delay of its timers from which on a process counts as too busy."""
 
@@ -39,20 +42,47 @@ LATE_S = 1.0
 class Store:
     """Check of this process's session with a metadata store, by a read that bypasses the cache.
 
-    ``path``: any path of that store. ``address``: its URL, for messages.
+    ``path``: any path of that store. ``address``: its URL, for messages. ``on_lost`` is called when the connection to
+    the store is lost: a check then states within ``RECONNECT_S`` whether it is there again.
     """
 
-    def __init__(self, link: EngineLink, address: str, path: str = STORE_PATH) -> None:
+    def __init__(
+        self,
+        link: EngineLink,
+        address: str,
+        path: str = STORE_PATH,
+        on_lost: Callable[[], None] = lambda: None,
+    ) -> None:
         self._link = link
+        self._on_lost = on_lost
+        self._followed: MetadataStore | None = None
+        """The store whose session is followed."""
+        self._limit: asyncio.Timeout | None = None
+        """Time limit of the running check."""
         self._address = address
         self._path = path
         self.answered_ms = 0
         """Start of the last read that was answered, ms since the epoch."""
 
+    def _follow(self, store: MetadataStore) -> None:
+        if store is not self._followed:
+            self._followed = store
+            store.on_state(self._on_state)
+
+    def _on_state(self, state: SessionState) -> None:
+        if state is SessionState.CONNECTED:
+            return
+        if self._limit is not None:
+            lost_s = asyncio.get_running_loop().time()
+            self._limit.reschedule(min(self._limit.when() or inf, lost_s + RECONNECT_S))
+        self._on_lost()
+
     async def check(self) -> None:
+        is_lost = self._followed is not None and self._followed.state is not SessionState.CONNECTED
         try:
-            async with asyncio.timeout(ANSWER_S * 0.9):
+            async with asyncio.timeout(RECONNECT_S if is_lost else ANSWER_S * 0.9) as self._limit:
                 engine = await self._link.engine()
+                self._follow(store_at(engine.store, self._path))
                 began = time.time_ns() // 1_000_000
                 await fresh(engine.store, self._path).exists(self._path)
         except TimeoutError:
@@ -65,6 +95,8 @@ class Store:
             raise UnwellError(f"({self._address}) is not used: {error}") from None
         except OtherStoreUnavailableError:
             raise UnwellError(f"({self._address}) cannot be reached") from None
+        finally:
+            self._limit = None
         self.answered_ms = began
 
 

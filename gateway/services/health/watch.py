@@ -10,6 +10,7 @@ from django.conf import settings
 from engine.metadata.apart.routed import PREFIXES
 from gateway.services.engine_link import EngineLink
 from gateway.services.health.checks import Checks
+from gateway.services.health.function_workers import FunctionWorkers
 from gateway.services.health.hops import REST, Hops, Kind
 from gateway.services.health.parts import Database, DatabaseServer, Redis, Store, check_gateway
 
@@ -32,18 +33,23 @@ class Health:
         self._on_change = on_change
         self.hops = Hops(now, self._notify)
         self._changed = asyncio.Event()
-        self.store = Store(link, link.address)
+        self.store = Store(link, link.address, on_lost=partial(self._check_store, ""))
         self._link = link
         self._source_ms = 0
         """Time until which the metadata of a polled source are known, ms."""
         self._checks: Checks | None = None
         self._redis: Redis | None = None
         self._database: Database | DatabaseServer | None = None
+        self._function_workers: FunctionWorkers | None = None
 
     @property
     def known_ms(self) -> int:
         """Time until which the metadata are known, ms; 0 before they are."""
         return self.store.answered_ms if self._link.source.check is None else self._source_ms
+
+    def _check_store(self, id: str) -> None:
+        if self._checks is not None:
+            self._checks.check_now(Kind.STORE, id)
 
     async def _check_source(self) -> None:
         assert self._link.source.check is not None
@@ -58,7 +64,8 @@ class Health:
             store = self.store.check if is_own else self._check_source
             checks.start(Kind.STORE, "" if is_own else REST, store, idle_s=1.0)
             for role, url in self._link.other_stores.items():
-                other = Store(self._link, url, PREFIXES[role][0])
+                on_lost = partial(self._check_store, role)
+                other = Store(self._link, url, PREFIXES[role][0], on_lost)
                 checks.start(Kind.STORE, role, other.check, idle_s=1.0)
             checks.start(Kind.GATEWAY, "", partial(check_gateway, checks))
             if settings.REDIS.redis_url:
@@ -69,6 +76,14 @@ class Health:
             self._database = _database()
             checks.start(Kind.DATABASE, "", self._database.check, period_s=1.0)
         return self._checks
+
+    @property
+    def function_workers(self) -> FunctionWorkers:
+        """The checks of functions workers, which the owner refreshes."""
+        if self._function_workers is None:
+            tls = settings.BROKER_CLIENT.tls()
+            self._function_workers = FunctionWorkers(self.checks, self.hops.now, tls)
+        return self._function_workers
 
     def _notify(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
@@ -90,3 +105,5 @@ class Health:
             await self._redis.close()
         if isinstance(self._database, Database):
             await self._database.close()
+        if self._function_workers is not None:
+            self._function_workers.close()

@@ -20,6 +20,7 @@ _NAMES = {
     "store": "metadata",
     "broker": "broker {id}",
     "bookie": "bookie {id}",
+    "functions": "functions worker {id}",
     "gateway": "gateway",
     "redis": "redis",
     "spark": "analysis worker",

@@ -6,11 +6,23 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from re import Pattern
+from statistics import median
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.e2e.life.watching import STATUS, Look, forget_looks, looks, number, try_goto, watched
+from tests.e2e.life.watching import (
+    LOOK,
+    STATUS,
+    Look,
+    forget_looks,
+    looks,
+    number,
+    try_goto,
+    watched,
+)
 from tests.support.life.cast import CLUSTER, KEPT, STORIES
 from tests.support.life.life import Life, console_path
 from tests.support.waiting import until_blocking
@@ -131,11 +143,15 @@ def test_no_backlog_is_shown_too_low_without_a_mark(
 
 HOPS = {
     "zookeeper": "metadata store",
-    "broker-1": "broker",
-    "bookie-1": "bookie",
+    "broker-1": r"broker \S+:\d",
+    "bookie-1": r"bookie \S*\d",
+    "functions-worker": "functions worker",
     "redis": "redis",
     "gateway": "gateway",
 }
+"""Parts and their names in the status line."""
+OF_NUMBERS = ("zookeeper", "broker-1", "gateway")
+"""Parts without which the numbers of all pages are as last known."""
 WAYS = ("killed", "frozen")
 QUICK = {("zookeeper", "killed"), ("broker-1", "frozen"), ("bookie-1", "killed")}
 QUICK |= {("redis", "killed"), ("gateway", "frozen"), ("zookeeper", "frozen")}
@@ -157,6 +173,45 @@ ROUTES = {
     "functions": f"/c/{CLUSTER}/functions",
 }
 QUICK_ROUTES = ("overview", "topics", "tenants", "bundles", "dead letters", "clients")
+SAMPLED = """(text) => Object.entries(sessionStorage).some(
+  ([key, look]) => key.startsWith("look ") && new RegExp(text, "i").test(look))"""
+"""JavaScript: a sample of the page matches the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Seconds after which a part was named on the pages that were open, by page; the numbers marked as old; and the
+    part named on pages that were opened meanwhile. ``load``: of the machine, mean of a minute."""
+
+    part: str
+    way: str
+    named: dict[str, float]
+    marked: dict[str, float]
+    opened: dict[str, float]
+    load: float
+
+    def row(self) -> str:
+        """Return a row of the table in docs/torture.md."""
+        cells = [self.part, self.way, *map(spread, (self.named, self.marked, self.opened))]
+        return f"| {' | '.join(cells)} | {self.load:.0f} |"
+
+
+def spread(seconds: dict[str, float]) -> str:
+    """Return the median and the largest, with its page."""
+    if not seconds:
+        return "–"
+    slowest = max(seconds, key=lambda page: seconds[page])
+    return f"{median(seconds.values()):.1f} s, {seconds[slowest]:.1f} s ({slowest})"
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[list[Figures]]:
+    """Figures of all parts, printed as a table at the end."""
+    rows: list[Figures] = []
+    yield rows
+    print("\n| part | | named on open pages | numbers marked | named on new pages | load |")
+    print("|---|---|---|---|---|---|")
+    print("\n".join(row.row() for row in rows))
 
 
 def has_redis(life: Life) -> bool:
@@ -168,7 +223,31 @@ def away(life: Life, part: str, way: str) -> AbstractContextManager[None]:
     return life.without(part) if way == "killed" else life.frozen(part)
 
 
-@pytest.mark.timeout(600)
+def first_after(page: Page, began_ms: float, is_so: Callable[[Look], object]) -> float | None:
+    """Return after how many seconds the page first showed it, by the page's own samples; None if it has not."""
+    times = [look.at_ms for look in looks(page) if look.at_ms >= began_ms and is_so(look)]
+    return (times[0] - began_ms) / 1000 if times else None
+
+
+def opened_times(
+    context: BrowserContext, routes: dict[str, str], named: Pattern[str]
+) -> dict[str, float]:
+    """Open each page while a part is missing; return the seconds from its request until it names the part."""
+    times = {}
+    for name, path in routes.items():
+        page = context.new_page()
+        page.add_init_script(LOOK)
+        began_ms = time.time() * 1000
+        page.goto(path)
+        expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.locator(STATUS)).to_contain_text(named, timeout=PATIENCE_MS)
+        page.wait_for_function(SAMPLED, arg=named.pattern)
+        times[name] = first_after(page, began_ms, lambda look: named.search(look.status)) or 0.0
+        page.close()
+    return times
+
+
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("part", "way"),
     [(p, w) for p in HOPS for w in WAYS if EVERYTHING or (p, w) in QUICK],
@@ -177,9 +256,11 @@ def test_an_unavailable_part_is_named_on_every_page_until_it_is_available(
     life: Life,
     context: BrowserContext,
     watch: Callable[[dict[str, str]], dict[str, Page]],
+    table: list[Figures],
     part: str,
     way: str,
 ) -> None:
+    """The aim is 2 s, which docs/torture.md has measured; the bound of this test is one that load does not reach."""
     routes = ROUTES if EVERYTHING else {name: ROUTES[name] for name in QUICK_ROUTES}
     if part == "redis":
         life.instance.control("start", "worker")
@@ -187,24 +268,29 @@ def test_an_unavailable_part_is_named_on_every_page_until_it_is_available(
     pages = watch(routes)
     named = re.compile(HOPS[part], re.IGNORECASE)
     with ExitStack() as stack:
-        began = time.monotonic()
+        began_ms = time.time() * 1000
         stack.enter_context(away(life, part, way))
-        took = {}
-        for name, page in pages.items():
-            expect(page.locator(STATUS)).to_contain_text(named, timeout=PATIENCE_MS)
-            took[name] = round(time.monotonic() - began, 1)
-        print(f"{part} {way}: named after {max(took.values())} s")
+        for page in pages.values():
+            page.wait_for_function(SAMPLED, arg=named.pattern, timeout=PATIENCE_MS)
+            if part in OF_NUMBERS:
+                page.wait_for_function(SAMPLED, arg="Stale", timeout=PATIENCE_MS)
+        load = os.getloadavg()[0]
+        opened = {}
         if part != "gateway":
-            opened = context.new_page()
-            began = time.monotonic()
-            opened.goto("/")
-            expect(opened.get_by_role("heading", level=1)).to_be_visible(timeout=PATIENCE_MS)
-            expect(opened.locator(STATUS)).to_contain_text(named, timeout=PATIENCE_MS)
-            print(f"{part} {way}: a new page names it after {time.monotonic() - began:.1f} s")
-            opened.close()
+            is_whole = EVERYTHING and way == "killed"
+            opened = opened_times(context, routes if is_whole else {"overview": "/"}, named)
         if EVERYTHING:
             next(iter(pages.values())).wait_for_timeout(10_000)
             for page in pages.values():
                 expect(page.locator(STATUS)).to_contain_text(named)
+    figures = Figures(part, way, {}, {}, opened, load)
+    for name, page in pages.items():
+        shown = first_after(page, began_ms, lambda look: named.search(look.status))
+        assert shown is not None, f"{name} named the part for less than a sample"
+        figures.named[name] = shown
+        if part in OF_NUMBERS:
+            figures.marked[name] = first_after(page, began_ms, lambda look: look.is_stale) or 0.0
+    print(figures.row())
+    table.append(figures)
     for page in pages.values():
         until_well(page)

@@ -5,12 +5,14 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pulsar
 import pytest
+from websockets.sync.client import connect
 
 from tests.support.instance import Instance, running_instance
 from tests.support.waiting import until_blocking
@@ -247,6 +249,59 @@ def test_pages_under_a_killed_part_show_what_is_not_known_as_not_known(
         seen = sum(watcher.answers.values())
         until_blocking(lambda: sum(watcher.answers.values()) > seen + 30, bound_s=180, poll_s=0.5)
         instance.wait_running(part)
+
+
+BEATS_MAX = 4
+"""Messages of the live feed, of one a second or more, in which a part that was killed is named at the latest. A busy
+machine makes the messages later and not more."""
+
+
+def named_after(instance: Instance, part: str, kind: str) -> tuple[int, float]:
+    """Kill a part that stays away, and wait until the live feed names it. Return in how many messages after the kill,
+    and after how many seconds. The part is started again."""
+    url = instance.http.replace("http", "ws", 1) + "/api/v1/live"
+    with connect(url) as socket:
+        for _ in range(2):
+            json.loads(socket.recv(60))
+        os.killpg(int(instance.child(part)["pid"]), signal.SIGKILL)
+        killed_ms = time.time_ns() // 1_000_000
+        instance.control("stop", part)
+        try:
+            beats = 0
+            while True:
+                beat = json.loads(socket.recv(60))
+                if beat["now"] <= killed_ms:
+                    continue
+                beats += 1
+                assert beats <= 60, f"{part} is not named: {beat}"
+                down = [hop["hop"] for hop in beat["hops"] if hop["state"] == "down"]
+                if kind in down:
+                    if kind in ("broker", "store"):
+                        assert not beat["current"], "its numbers are as last known"
+                    return beats, (beat["now"] - killed_ms) / 1000
+        finally:
+            instance.control("start", part)
+            instance.wait_running(part)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        ("broker-2", "broker"),
+        ("bookie-1", "bookie"),
+        ("functions-worker", "functions"),
+        ("zookeeper", "store"),
+    ],
+)
+def test_a_killed_part_is_named_by_the_next_messages_of_the_live_feed(
+    instance: Instance, client: pulsar.Client, change_set: str, part: str, kind: str
+) -> None:
+    until_blocking(lambda: all_well(instance), bound_s=180, poll_s=0.5)
+    beats, seconds = named_after(instance, part, kind)
+    print(f"{part} killed: named after {seconds:.2f} s, in message {beats}")
+    until_blocking(lambda: all_well(instance), bound_s=180, poll_s=0.5)
+    assert beats <= BEATS_MAX
 
 
 @pytest.mark.timeout(300)

@@ -117,7 +117,7 @@ async def test_a_cluster_that_is_not_served_is_refused_by_name(feed: Feed) -> No
 async def test_the_instances_state_is_sent_repeatedly_without_a_request(feed: Feed) -> None:
     async with asyncio.timeout(30):
         first = await feed.beat()
-        assert first.keys() == {"op", "now", "at", "late_ms", "hops"}
+        assert first.keys() == {"op", "now", "at", "late_ms", "current", "hops"}
         later = first
         while later["now"] < first["now"] + 1 or "store" in [hop["hop"] for hop in later["hops"]]:
             later = await feed.beat()

@@ -1,16 +1,23 @@
 """Following brokers: how one counts that does not answer, is not registered or has just connected."""
 
+import asyncio
+from typing import cast
+
 import pytest
 
 from engine.admin.client import BrokerAddress
+from engine.base.errors import NotReady
 from engine.base.tasks import TaskScope
 from gateway.services.attention.findings import Findings
 from gateway.services.clock import now_ms
 from gateway.services.collection.followed_broker import FollowedBroker, Reports
 from gateway.services.collection.followed_brokers import FollowedBrokers
+from gateway.services.engine_link import Engine
+from gateway.services.feeds.row_follower import PAUSE_S
 from gateway.services.geo.link_index import LinkIndex
 from gateway.services.health.hops import Hops, HopState, Kind
 from gateway.services.index.topic_index import TopicIndex
+from tests.support.waiting import until
 
 ADDRESS = BrokerAddress("b:1", "", "pulsar://b:1")
 
@@ -65,3 +72,36 @@ def test_a_broker_that_answers_and_is_not_registered_is_late_and_not_down(
     assert hop.state is HopState.OK
     judge(last_seen=now_ms() - 2_500)
     assert (hop.state, hop.reason) == (HopState.SLOW, "Broker b:1 has not reported for 2 s")
+
+
+class ClosingBroker:
+    """Stands for a broker whose process ends: the pending request fails, later ones are refused."""
+
+    def __init__(self) -> None:
+        self._ended = asyncio.Event()
+
+    def end(self) -> None:
+        self._ended.set()
+
+    async def call_on(self, broker: BrokerAddress, operation: object, args: object) -> None:
+        await self._ended.wait()
+        raise NotReady("Broker b:1 does not answer")
+
+
+@pytest.mark.virtual_time
+async def test_a_broker_whose_connections_are_closed_is_down_after_the_second_request(
+    hops: Hops, reports: Reports
+) -> None:
+    """The closed connection is the event: neither the silence nor the end of the poll is waited for."""
+    tasks, broker = TaskScope("test"), ClosingBroker()
+    brokers = FollowedBrokers(reports, hops, tasks)
+    brokers.follow(cast(Engine, broker), [ADDRESS])
+    await asyncio.sleep(1)  # time: virtual; all requests are pending
+    assert not brokers.any_is_down
+    loop = asyncio.get_running_loop()
+    ended_s = loop.time()
+    broker.end()
+    await until(lambda: brokers.any_is_down)
+    assert loop.time() - ended_s <= PAUSE_S + 0.05
+    brokers.end()
+    await tasks.close()

@@ -119,3 +119,25 @@ async def test_a_removed_part_is_neither_checked_nor_reported(checks: Checks) ->
     assert [hop.id for hop in checks.hops.bad] == ["k:1"]
     checks.stop(Kind.BOOKIE, "k:1")
     await stays(lambda: checks.hops.all == [], 0.1)
+
+
+async def test_an_event_has_a_part_checked_at_once(checks: Checks) -> None:
+    times = 0
+
+    async def ask() -> None:
+        nonlocal times
+        times += 1
+        if times > 1:
+            raise OSError("refused")
+
+    checks.start(Kind.BOOKIE, "k:1", ask, period_s=600, idle_s=600)
+    await checks.first()
+    await stays(lambda: times == 1, 0.05)
+    checks.check_now(Kind.BOOKIE, "k:1")
+    async with asyncio.timeout(30):
+        while checks.hops.expect(Kind.BOOKIE, "k:1").state is not HopState.DOWN:
+            await asyncio.sleep(0.01)
+    assert times == 2
+    checks.stop(Kind.BOOKIE, "k:1")
+    checks.check_now(Kind.BOOKIE, "k:1")  # an event of a part that was removed
+    assert checks.hops.all == []

@@ -1,14 +1,18 @@
 """A waiter for changes of the instance's health is woken by a change, and by a time-out without one."""
 
 import asyncio
+from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from engine.admin.client import AdminClient
 from engine.metadata.apart.routed import BOOKKEEPER, CONFIGURATION
+from engine.metadata.store import MetadataStore, SessionState
 from engine.net.network import LoopNetwork
 from gateway.services.engine_link import Engine, EngineLink
 from gateway.services.health.hops import HopState, Kind
+from gateway.services.health.parts import RECONNECT_S
 from gateway.services.health.watch import Health
 from tests.support.stores.apart import ApartStores
 from tests.support.waiting import stays, until
@@ -56,3 +60,63 @@ async def test_each_store_that_is_apart_is_a_hop_of_its_own() -> None:
     await until(lambda: hops.of(Kind.STORE)[2].state is HopState.OK)
     await health.close()
     await link._close()
+
+
+class ClosableStore:
+    """A session whose connection a test closes; without one, reads wait."""
+
+    def __init__(self) -> None:
+        self.state = SessionState.CONNECTED
+        self._callbacks: list[Callable[[SessionState], None]] = []
+        self._connected = asyncio.Event()
+        self._connected.set()
+
+    def on_state(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:
+        self._callbacks.append(callback)
+        return lambda: None
+
+    async def exists(self, path: str) -> None:
+        await self._connected.wait()
+
+    def become(self, state: SessionState) -> None:
+        self.state = state
+        if state is SessionState.CONNECTED:
+            self._connected.set()
+        else:
+            self._connected.clear()
+        for callback in self._callbacks:
+            callback(state)
+
+
+@pytest.mark.parametrize("is_checking", [False, True])
+async def test_a_store_whose_connection_is_closed_is_down_without_another_period(
+    is_checking: bool,
+) -> None:
+    """Whether the loss falls between two checks or into one: the bound is that of a new connection."""
+    store = ClosableStore()
+
+    async def connect() -> Engine:
+        made = cast(MetadataStore, store)
+        return Engine(made, AdminClient(made, LoopNetwork(), "token"))
+
+    loop = asyncio.get_running_loop()
+    health = Health(EngineLink(connect, loop, "zk:a:1"), lambda: 1)
+    hop = health.checks.hops.expect(Kind.STORE)
+    await until(lambda: hop.state is HopState.OK)
+    if is_checking:
+        store._connected.clear()
+        await asyncio.sleep(
+            1.2
+        )  # time: virtual; no viewer is there, so that the next check has begun
+    lost_s = loop.time()
+    store.become(SessionState.SUSPENDED)
+    await until(lambda: hop.state is HopState.DOWN)
+    assert loop.time() - lost_s <= RECONNECT_S + 0.05
+    assert hop.reason == "The metadata store (zk:a:1) cannot be reached"
+    store.become(SessionState.CONNECTED)
+    await until(lambda: hop.state is HopState.OK)
+    store.become(SessionState.SUSPENDED)
+    await asyncio.sleep(RECONNECT_S / 2)  # time: virtual; a connection is made in time
+    store.become(SessionState.CONNECTED)
+    await stays(lambda: hop.state is HopState.OK, 3)
+    await health.close()
