@@ -5,12 +5,17 @@ import { readFileSync } from "node:fs";
 import type { Plugin } from "vite";
 import { lookedUp } from "./texts.ts";
 
-const german = readFileSync(new URL("./german.json", import.meta.url), "utf8");
+const [german, sentences] = ["german", "sentences"].map((name) =>
+  readFileSync(new URL(`./${name}.json`, import.meta.url), "utf8"),
+) as [string, string];
 const keys = new Set(Object.keys(JSON.parse(german)));
 const SOURCE = /[\\/]src[\\/](?!.*\.test\.).*\.tsx?$/;
 const WORDS = /[\\/]lib[\\/]words\.ts$/;
 
-export const WORDS_VERSION = createHash("sha256").update(german).digest("hex").slice(0, 12);
+export const WORDS_VERSION = createHash("sha256")
+  .update(german + sentences)
+  .digest("hex")
+  .slice(0, 12);
 
 export const translation: Plugin = {
   name: "translation",

@@ -4,6 +4,7 @@ import { useFeedFailure } from "../api/live";
 import type { Hop } from "../api/types";
 import { useServerNow } from "../lib/clock";
 import { age, dateTime, plural, time } from "../lib/format";
+import { localized } from "../lib/sentences";
 import { nameOfHop, ranked } from "../shared/hops";
 import { ErrorIcon, WarningIcon } from "../ui/icons";
 import styles from "./status-line.module.css";
@@ -75,7 +76,7 @@ export function StatusLine() {
 
 function Summary({ hop }: { hop: Hop }) {
   return (
-    <span className={styles.text} title={`${hop.reason}. ${hop.advice}`}>
+    <span className={styles.text} title={localized(`${hop.reason}. ${hop.advice}`)}>
       <b lang="en">{withoutStop(hop.reason)}</b>, since {time(hop.since)}.{" "}
       <span className={styles.advice} lang="en">
         {hop.advice}

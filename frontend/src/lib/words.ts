@@ -7,12 +7,15 @@ type Words = Record<string, string>;
 interface Stored {
   version: string;
   words: Words;
+  /** German of the gateway's sentences, which `sentences.ts` finds. */
+  sentences: Words;
 }
 
 export type Language = "en" | "de";
 
 const stored = storedWords();
 export const LANGUAGE: Language = stored ? "de" : "en";
+export const SENTENCES: Words = stored?.sentences ?? {};
 
 /** The text in the chosen language; {} in it, or {1} for the second, stands for a value. */
 export function w(text: string, ...values: unknown[]): string {
@@ -38,8 +41,14 @@ export async function refreshWords(): Promise<void> {
 }
 
 async function storeGerman(): Promise<void> {
-  const { default: words } = await import("../../translation/german.json");
-  localStorage.setItem(KEY, JSON.stringify({ version: __WORDS_VERSION__, words } satisfies Stored));
+  const [{ default: words }, { default: sentences }] = await Promise.all([
+    import("../../translation/german.json"),
+    import("../../translation/sentences.json"),
+  ]);
+  localStorage.setItem(
+    KEY,
+    JSON.stringify({ version: __WORDS_VERSION__, words, sentences } satisfies Stored),
+  );
 }
 
 function storedWords(): Stored | null {

@@ -13,6 +13,7 @@ export function PathLink({
   label?: string; // when the children are pieces of a name
   children: ReactNode;
   className?: string | undefined;
+  lang?: string;
   title?: string;
   tabIndex?: number;
   onFollow?: () => void;

@@ -12,10 +12,14 @@ TOPIC = "/c/standalone/t/public/default/german"
 MORE = (
     *("tenants", "tenants/public", "brokers", "bundles", "bookies", "clients", "transactions"),
     *("changes", "definitions", "dead-letters", "copies", "geo", "functions", "functions/new"),
-    *("roles", "roles/somebody"),
+    *("roles", "roles/somebody", "settings", "tenants/public/default"),
 )
-"""Pages of a cluster, but those of policies and settings, whose names of the gateway are in labels of buttons, too."""
-TABS = ("messages", "partitions", "manage", "schema", "traces", "access")
+"""Pages of a cluster."""
+TABS = ("messages", "partitions", "manage", "schema", "traces", "access", "policies")
+WHOLE = (*("/c/standalone/settings", "/c/standalone/tenants/public/default"), f"{TOPIC}/policies")
+"""Pages all of whose sentences of the gateway have German."""
+GIVEN = """() => [...document.querySelectorAll("main [lang=en]")].map((element) => element.textContent)"""
+"""JavaScript: the sentences of the gateway that stayed English."""
 
 
 @pytest.mark.timeout(300)
@@ -51,6 +55,8 @@ def test_the_pages_of_daily_work_are_german_once_it_is_chosen(
         page.goto(path)
         if texts := english(page):
             problems[path] = texts
+        if path in WHOLE and (given := page.evaluate(GIVEN)):
+            problems[f"{path}, of the gateway"] = given
     assert not problems
 
     page.get_by_label("Sprache").select_option("en")

@@ -91,7 +91,15 @@ function Item({
         {firing.silenced && <Badge>silenced: {firing.silenced}</Badge>}
         {acked_at !== null && <Badge tone="ok">acknowledged</Badge>}
         {firing.escalated_at !== null && <Badge tone="warn">escalated</Badge>}
-        <b lang="en">{firing.link ? <PathLink path={firing.link}>{title}</PathLink> : title}</b>
+        <b>
+          {firing.link ? (
+            <PathLink path={firing.link} lang="en">
+              {title}
+            </PathLink>
+          ) : (
+            <span lang="en">{title}</span>
+          )}
+        </b>
       </div>
       <span>
         {firing.rule}
@@ -100,7 +108,12 @@ function Item({
       <span style={looks.dim}>
         {began_at === null ? `since ${dateTime(firing.since)}` : `began ${dateTime(began_at)}`}
         {ended_at !== null && ` · ended ${dateTime(ended_at)}`}
-        {firing.end_reason && ` (${firing.end_reason})`}
+        {firing.end_reason && (
+          <>
+            {" "}
+            (<span lang="en">{firing.end_reason}</span>)
+          </>
+        )}
         {acked_at !== null && ` · acknowledged by ${firing.acked_by} ${dateTime(acked_at)}`}
         {firing.note && `: ${firing.note}`}
       </span>

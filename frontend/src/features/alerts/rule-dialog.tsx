@@ -3,6 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { plural } from "../../lib/format";
+import { localized } from "../../lib/sentences";
 import { ALERT_COMMANDS, type AlertPlace } from "../../shared/commands/alert-commands";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { Dialog } from "../../ui/dialog";
@@ -288,12 +289,12 @@ function Preview({ place, definition, forS }: { place: AlertPlace; definition: C
         <span>Computing the preview…</span>
       ) : (
         <>
-          <b>{preview.words}</b>
+          <b lang="en">{preview.words}</b>
           <span>
             {preview.now === 0
               ? "Nothing meets it now"
               : `${plural(preview.now, "object meets", "objects meet")} it now`}
-            {preview.examples.length > 0 && `: ${preview.examples.join("; ")}`}
+            {preview.examples.length > 0 && `: ${preview.examples.map(localized).join("; ")}`}
             {preview.now > preview.examples.length && preview.examples.length > 0 && " …"}
           </span>
           {preview.problem && (

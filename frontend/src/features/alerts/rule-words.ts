@@ -1,4 +1,4 @@
-import { duration } from "../../lib/format";
+import { count, duration } from "../../lib/format";
 import type { RulePreview } from "./queries";
 
 export const KINDS = [
@@ -68,9 +68,8 @@ export const hasScope = (kind: string) => kind !== "link" && !isPart(kind);
 /** The result of a preview over history in one sentence. */
 export function historyText({ times, recorded_s, subjects, of }: RulePreview): string {
   if (times === null) return "The recorded history cannot tell how often it would have fired.";
-  const how = times === 1 ? "once" : `${times.toLocaleString("en")} times`;
-  const share =
-    subjects === of ? "" : `, of ${subjects.toLocaleString("en")} of ${of.toLocaleString("en")} objects`;
+  const how = times === 1 ? "once" : `${count(times)} times`;
+  const share = subjects === of ? "" : `, of ${count(subjects)} of ${count(of)} objects`;
   return `It would have fired ${how} in the recorded ${duration(recorded_s)}${share}.`;
 }
 

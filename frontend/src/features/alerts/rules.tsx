@@ -99,12 +99,12 @@ function Row({
         {rule.unknown_since !== null && <Badge tone="warn">not evaluated for all</Badge>}
       </div>
       <span>
-        {rule.words}
+        <span lang="en">{rule.words}</span>
         {rule.for_s > 0 && ` for ${duration(rule.for_s)}`} · {rule.severity}
       </span>
       {rule.unknown_since !== null && (
         <span style={looks.dim}>
-          since {dateTime(rule.unknown_since)}: {rule.unknown_why}
+          since {dateTime(rule.unknown_since)}: <span lang="en">{rule.unknown_why}</span>
         </span>
       )}
       {rule.left_out > 0 && (

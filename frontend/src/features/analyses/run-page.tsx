@@ -8,6 +8,7 @@ import type { Run } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
 import { bytes, dateTime, duration } from "../../lib/format";
+import { localized } from "../../lib/sentences";
 import { parseTopicName } from "../../lib/url-state";
 import { useWhyNot } from "../../shared/access/may";
 import { runStateText } from "../../shared/analyses/run-words";
@@ -45,7 +46,9 @@ export function RunPage() {
   const read = { id, kind, target: target || undefined, cluster };
   const isPushed = run.data !== undefined && !isOver(run.data) && run.data.also_reads.length === 0;
   useLive("run", read, query.queryKey, { enabled: isPushed });
-  useTitle(run.data ? `${run.data.title || run.data.analysis}, ${runStateText(run.data.state)}` : "Run");
+  useTitle(
+    run.data ? `${localized(run.data.title || run.data.analysis)}, ${runStateText(run.data.state)}` : "Run",
+  );
   return (
     <Page>
       {run.data ? (

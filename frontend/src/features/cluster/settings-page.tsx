@@ -4,6 +4,7 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useRef, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
+import { localized } from "../../lib/sentences";
 import { useWhyNot } from "../../shared/access/may";
 import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
@@ -32,7 +33,7 @@ export function SettingsPage() {
   const [filter, setFilter] = useState("");
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   const shown = rows?.filter(({ name, meaning }) => {
-    const text = `${name} ${name.replaceAll("_", " ")} ${meaning}`.toLowerCase();
+    const text = `${name} ${name.replaceAll("_", " ")} ${meaning} ${localized(meaning)}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });
   const wanted = remove || change;
@@ -96,7 +97,7 @@ export function SettingsPage() {
                 grow: true,
                 cell: (row) => (
                   <span className={styles.setting}>
-                    <span className="mono">{breakable(row.name)}</span>
+                    <code className="mono">{breakable(row.name)}</code>
                     <small lang="en">{row.meaning}</small>
                   </span>
                 ),
@@ -187,7 +188,7 @@ function InForce({ row }: { row: Setting }) {
       {waits && (
         <small
           className={styles.late}
-          title={row.behind.map(({ broker, reason }) => `${broker}: ${reason}`).join("\n")}
+          title={row.behind.map(({ broker, reason }) => `${broker}: ${localized(reason)}`).join("\n")}
         >
           {waits}
         </small>

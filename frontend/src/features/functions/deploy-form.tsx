@@ -1,5 +1,6 @@
 import { Checkbox, NativeSelect } from "@mantine/core";
 import { type FormEvent, useMemo, useRef, useState } from "react";
+import { localized } from "../../lib/sentences";
 import { useWhyNot } from "../../shared/access/may";
 import { type FormValues, fieldsOf, initialValues, validate } from "../../shared/form/schema-fields";
 import { SchemaForm } from "../../shared/form/schema-form";
@@ -131,7 +132,7 @@ export function DeployForm({
               }}
             >
               {choices.map(({ name, description }) => (
-                <option key={name} value={name} lang="en">{`${name}: ${description}`}</option>
+                <option key={name} value={name}>{`${name}: ${localized(description)}`}</option>
               ))}
               <option value={OWN_CODE}>Own code</option>
             </NativeSelect>

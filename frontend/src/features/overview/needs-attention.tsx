@@ -1,6 +1,7 @@
 import type { Attention, AttentionItem, Overview } from "../../api/types";
 import { count, dateTime, plural, time } from "../../lib/format";
 import { withMoments } from "../../lib/moments";
+import { localized } from "../../lib/sentences";
 import { parseTopicName, stringifySearch } from "../../lib/url-state";
 import { analysisOf, OFFERED } from "../../shared/analyses/catalogue";
 import { nextStep, type Step } from "../../shared/next-step";
@@ -48,7 +49,6 @@ export function NeedsAttention({
       flush
     >
       {items.length > 0 ? (
-        // The gateway names problems in English.
         <ul className={styles.items}>
           {items.map((item) => (
             <Item key={item.key} item={item} cluster={cluster} at={at} />
@@ -118,15 +118,21 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
   const Icon = ICONS[item.severity];
   const title = withMoments(item.title, at);
   const detail = withMoments(item.detail, at);
-  const full = [title, detail, item.advice].filter(Boolean).join("\n");
+  const full = [title, detail, item.advice].filter(Boolean).map(localized).join("\n");
   const step = stepOf(item, cluster);
   const analysis = analysisFor(item);
   return (
     <li className={styles[item.severity]}>
       <Icon />
       <span className="visually-hidden">{item.severity}: </span>
-      <span className={styles.title} lang="en" title={full}>
-        {leadsAway(item.link) ? <PathLink path={item.link}>{title}</PathLink> : <b>{title}</b>}
+      <span className={styles.title} title={full}>
+        {leadsAway(item.link) ? (
+          <PathLink path={item.link} lang="en">
+            {title}
+          </PathLink>
+        ) : (
+          <b lang="en">{title}</b>
+        )}
       </span>
       {item.since !== null && (
         <time
@@ -153,17 +159,17 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
               <Copy value={step.command} what={step.label.replace(/^Copy /, "")} />
             ))}
           {analysis && (
-            <PathLink path={analysis.path} label={`${analysis.title}: ${title}`}>
+            <PathLink path={analysis.path} label={`${localized(analysis.title ?? "")}: ${localized(title)}`}>
               <span lang="en">{analysis.title}</span>
             </PathLink>
           )}
           {item.count > 1 && (
             <PathLink path={listPath(cluster, item.cause)}>Show all {count(item.count)}</PathLink>
           )}
-          <PathLink path={alertPath(item, "rules")} label={`Alert about: ${title}`}>
+          <PathLink path={alertPath(item, "rules")} label={`Alert about: ${localized(title)}`}>
             Alert…
           </PathLink>
-          <PathLink path={alertPath(item, "silences")} label={`Silence: ${title}`}>
+          <PathLink path={alertPath(item, "silences")} label={`Silence: ${localized(title)}`}>
             Silence…
           </PathLink>
         </span>

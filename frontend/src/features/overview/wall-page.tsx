@@ -93,7 +93,9 @@ function Board({ overview }: { overview: Overview }) {
         <ul style={{ listStyle: "none", padding: 0, margin: 0 }}>
           {attention.items.map((item) => (
             <li key={item.key} style={{ padding: "0.25em 0", borderTop: "1px solid var(--line)" }}>
-              <b style={{ color: TONES[item.severity] }}>{withMoments(item.title, overview.at)}</b>{" "}
+              <b style={{ color: TONES[item.severity] }} lang="en">
+                {withMoments(item.title, overview.at)}
+              </b>{" "}
               <span style={DETAIL} lang="en">
                 {withMoments(item.detail, overview.at)}
               </span>

@@ -207,9 +207,10 @@ export function TopicState({ topic, id }: { topic: TopicDetail; id: TopicId }) {
             {name}
           </Link>{" "}
           {lag && (
-            <span lang="en">
-              {withMoments(`${afterName("", lag.title).trim()}: ${lag.detail}`, topic.at)}
-            </span>
+            <>
+              <span lang="en">{afterName("", lag.title).trim()}</span>:{" "}
+              <span lang="en">{withMoments(lag.detail, topic.at)}</span>
+            </>
           )}
         </p>
       ))}

@@ -1,3 +1,4 @@
+import { localized } from "../../lib/sentences";
 import type { Coordinator, Transaction } from "./transaction-queries";
 
 /** Topics and subscriptions that a dialog names. */
@@ -41,6 +42,6 @@ export function placesOf(of: Transaction): { text: string; name: string }[] {
 export function silentText(coordinators: readonly Coordinator[]): string {
   const silent = coordinators.filter(({ reason }) => reason !== "");
   if (silent.length === 0) return "";
-  const names = silent.map(({ coordinator, reason }) => `${coordinator} (${reason})`).join(", ");
+  const names = silent.map(({ coordinator, reason }) => `${coordinator} (${localized(reason)})`).join(", ");
   return `These coordinators do not answer, and their transactions are not known: ${names}`;
 }

@@ -1,6 +1,7 @@
 // Texts about the stored data that saving a policy deletes. Uncounted data is never called none.
 
 import { bytes, count, duration, plural } from "../../lib/format";
+import { localized } from "../../lib/sentences";
 import { amount } from "../cursor/cursor-words";
 import type { PolicyEffects } from "./policy-queries";
 
@@ -71,7 +72,9 @@ export function remarksOf(effects: PolicyEffects): string[] {
 }
 
 function notCounted(effects: PolicyEffects): string {
-  const named = effects.not_counted.slice(0, NAMED_MAX).map(({ name, reason }) => `${name} (${reason})`);
+  const named = effects.not_counted
+    .slice(0, NAMED_MAX)
+    .map(({ name, reason }) => `${name} (${localized(reason)})`);
   const more = effects.not_counted_total - named.length;
   return [...named, ...(more > 0 ? [`${count(more)} more`] : [])].join(", ");
 }

@@ -3,6 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { ApiError, asApiError } from "../../lib/errors";
+import { localized } from "../../lib/sentences";
 import { Dialog } from "../../ui/dialog";
 import { CheckIcon } from "../../ui/icons";
 import { ErrorNotice, Notice } from "../../ui/states";
@@ -95,6 +96,7 @@ function OneChange({
   const isFresh = wanted !== "" && settled === wanted && !found.isFetching;
   const preview = isFresh && !found.error ? found.data : undefined;
   const shown = found.data?.row ?? opened;
+  const title = localized(shown.title);
   const overtaken = differing(opened, shown.own as Value, opened.own as Value).length > 0;
 
   const save = useMutation({
@@ -115,7 +117,8 @@ function OneChange({
     if (refused !== null) focusOn(form.current, refused);
   }, [refused]);
   const change = remove || isWhole ? changeOf(shown, next, place) : null;
-  const marks = refused !== null && error ? { [refused]: error.message } : tried ? problems : ({} as Texts);
+  const marks =
+    refused !== null && error ? { [refused]: localized(error.message) } : tried ? problems : ({} as Texts);
   const losses = [
     ...(preview?.effects ? lossesOf(preview.effects) : []),
     ...(preview?.flows ? endingsOf(preview.flows) : []),
@@ -135,7 +138,7 @@ function OneChange({
   return (
     <Dialog
       onClose={onClose}
-      title={save.data ? "Done" : remove ? `Remove ${shown.title} here` : shown.title}
+      title={save.data ? "Done" : remove ? `Remove ${title} here` : title}
       closeOnClickOutside={!save.isPending}
     >
       {save.data ? (
@@ -160,13 +163,13 @@ function OneChange({
       ) : (
         <form ref={form} onSubmit={submit} noValidate className={styles.dialog}>
           <p className={styles.dim}>
-            {shown.meaning}. {where[0]} <b>{where[1]}</b>.
+            <span lang="en">{shown.meaning}</span>. {where[0]} <b>{where[1]}</b>.
           </p>
           {(refusal !== null || overtaken) && (
             <div role="alert">
               <Notice tone="warning">
                 <p>
-                  {overtaken ? "Another user changed it meanwhile" : refusal}
+                  {overtaken ? "Another user changed it meanwhile" : <span lang="en">{refusal}</span>}
                   {overtaken && refusal !== null && ", so nothing was saved"}.{" "}
                   {overtaken &&
                     (shown.own === null
@@ -258,9 +261,10 @@ function focusOn(form: HTMLFormElement | null, field: string | null): void {
 }
 
 function savedText(policy: Policy, place: PolicyPlace): string {
+  const title = localized(policy.title);
   const value = describe(policy, policy.value as Value);
   const by = policy.level ? `, set by ${setterOf(policy.level, place.level)}` : "";
   return policy.own === null
-    ? `${policy.title} is not set here any more; the value in force is ${value}${by}.`
-    : `${policy.title} is ${value}${by}.`;
+    ? `${title} is not set here any more; the value in force is ${value}${by}.`
+    : `${title} is ${value}${by}.`;
 }

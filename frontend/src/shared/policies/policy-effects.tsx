@@ -1,4 +1,5 @@
 import { bytes, count, plural } from "../../lib/format";
+import { localized } from "../../lib/sentences";
 import { WarningIcon } from "../../ui/icons";
 import { lossesOf, remarksOf, unreadOf } from "./effect-words";
 import { endingsOf, flowRemarksOf } from "./flow-words";
@@ -57,7 +58,7 @@ export function PolicyEffects({
       )}
       {effects && remarksOf(effects).map((remark) => <p key={remark}>{remark}</p>)}
       {flows && flowRemarksOf(flows).map((remark) => <p key={remark}>{remark}</p>)}
-      {unknown && <p className={styles.unknown}>Its effect is not known: {unknown}.</p>}
+      {unknown && <p className={styles.unknown}>Its effect is not known: {localized(unknown)}.</p>}
       {own !== null && own > 0 && (
         <div>
           <p>

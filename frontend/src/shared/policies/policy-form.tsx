@@ -1,4 +1,5 @@
 import { Checkbox, NativeSelect, TextInput } from "@mantine/core";
+import { localized } from "../../lib/sentences";
 import { ClusterChoice } from "./cluster-choice";
 import styles from "./policies.module.css";
 import type { Part, Policy } from "./policy-queries";
@@ -47,7 +48,7 @@ function Field({
 }) {
   const common = {
     name: part.name,
-    label: part.name === "" ? policy.title : labelOf(part),
+    label: part.name === "" ? localized(policy.title) : labelOf(part),
     error: problem,
     "data-autofocus": part === policy.parts[0] || undefined,
   };

@@ -1,3 +1,4 @@
+import { localized } from "../../lib/sentences";
 import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Panel } from "../../ui/panel";
@@ -48,8 +49,9 @@ function PolicyItem({
   onChange: (remove: boolean) => void;
 }) {
   const isOwn = policy.own !== null;
+  const title = localized(policy.title);
   return (
-    <li className={styles.policy} aria-label={policy.title}>
+    <li className={styles.policy} aria-label={title}>
       <div>
         <h3 lang="en">{policy.title}</h3>
         <p className={styles.dim} lang="en">
@@ -79,7 +81,7 @@ function PolicyItem({
             size="compact-xs"
             disabled={!editable}
             why={why}
-            aria-label={`Remove… ${policy.title}`}
+            aria-label={`Remove… ${title}`}
             onClick={() => onChange(true)}
           >
             Remove…
@@ -90,7 +92,7 @@ function PolicyItem({
           size="compact-xs"
           disabled={!editable}
           why={why}
-          aria-label={`${isOwn ? "Change" : "Set"}… ${policy.title}`}
+          aria-label={`${isOwn ? "Change" : "Set"}… ${title}`}
           onClick={() => onChange(false)}
         >
           {isOwn ? "Change…" : "Set…"}

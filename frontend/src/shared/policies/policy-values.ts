@@ -1,6 +1,8 @@
 // A policy's value as text and back: the content of a form's fields, its errors, and the text for users.
 
 import { bytes, duration } from "../../lib/format";
+import { localized } from "../../lib/sentences";
+import { LANGUAGE } from "../../lib/words";
 import type { Part, Policy } from "./policy-queries";
 
 type Plain = string | number | boolean | string[];
@@ -10,16 +12,20 @@ export type Texts = Record<string, string>;
 
 /** "retentionTimeInMinutes" → "Retention time": the unit is shown beside the number. */
 export function labelOf(part: Part): string {
-  const words = part.name
+  const words = wordsOf(part);
+  return localized(words.charAt(0).toUpperCase() + words.slice(1));
+}
+
+function wordsOf({ name }: Part): string {
+  return name
     .replace(/In(Minutes|Seconds|MB)$/, "")
     .replace(/([a-z])([A-Z])/g, "$1 $2")
     .toLowerCase();
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** The meaning of special numbers, from the policy's description: "-1 and 0 are no limit", "0 and 0 none". */
 export function specialsOf(meaning: string): Map<string, string> {
-  const found = meaning.matchAll(/(-?\d+)(?: and (-?\d+))? (?:is |are )?([a-z][a-z :]*)/g);
+  const found = meaning.matchAll(/(-?\d+)(?: and (-?\d+))? (?:is |are )?([a-z][a-z' :]*)/g);
   return new Map(
     [...found].flatMap(([, one = "", other = one, words = ""]): [string, string][] => [
       [one, words.trim()],
@@ -35,9 +41,9 @@ export function readable(policy: Policy, part: Part, value: Plain): { text: stri
   if (part.type === "string") return { text: String(value), raw: null };
   const number = String(value);
   const unit = number === "1" ? part.unit?.replace(/s$/, "") : part.unit;
-  const raw = `${grouped(number)}${unit ? ` ${unit}` : ""}`;
+  const raw = `${grouped(number)}${unit ? ` ${localized(unit)}` : ""}`;
   const special = specialsOf(policy.meaning).get(number);
-  if (special !== undefined) return { text: special, raw: number };
+  if (special !== undefined) return { text: localized(special), raw: number };
   const text = inUnit(Number(value), part.unit) ?? raw;
   return { text, raw: text.split(" ")[0] === raw.split(" ")[0] ? null : raw };
 }
@@ -59,7 +65,7 @@ function inUnit(value: number, unit: string | undefined): string | null {
 
 /** Digits in groups of three, exact at any length. */
 function grouped(number: string): string {
-  return /^-?\d+$/.test(number) ? BigInt(number).toLocaleString("en") : number;
+  return /^-?\d+$/.test(number) ? BigInt(number).toLocaleString(LANGUAGE) : number;
 }
 
 export function partOf(value: Value, part: Part): Plain | undefined {
@@ -81,7 +87,7 @@ export function describe(policy: Policy, value: Value, parts = policy.parts): st
     if (plain === undefined) return [];
     const { text, raw } = readable(policy, part, plain);
     const words = raw === null ? text : `${text} (${raw})`;
-    return [part.name === "" ? words : `${labelOf(part).toLowerCase()} ${words}`];
+    return [part.name === "" ? words : `${localized(wordsOf(part))} ${words}`];
   });
   return texts.join(", ");
 }
@@ -94,7 +100,8 @@ function unlimited(policy: Policy, value: Value): string | null {
   const amounts = policy.parts.filter(({ name, type }) => type === "integer" && !/period/i.test(name));
   if (policy.parts.length < 2) return null;
   const meanings = amounts.map((part) => specialsOf(policy.meaning).get(String(partOf(value, part))));
-  return new Set(meanings).size === 1 ? (meanings[0] ?? null) : null;
+  const [meaning] = meanings;
+  return new Set(meanings).size === 1 && meaning !== undefined ? localized(meaning) : null;
 }
 
 /** The form's initial value: the namespace's own, else the effective one. Optional fields stay empty. */
@@ -181,6 +188,8 @@ export function limitsOf(part: Part): string | null {
       : minimum !== undefined
         ? `at least ${grouped(minimum)}`
         : null;
-  const words = [part.unit, bounds, part.optional ? "may be empty" : null].filter(Boolean).join(", ");
+  const words = [part.unit && localized(part.unit), bounds, part.optional ? "may be empty" : null]
+    .filter(Boolean)
+    .join(", ");
   return words === "" ? null : words.charAt(0).toUpperCase() + words.slice(1);
 }

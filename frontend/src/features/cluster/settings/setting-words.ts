@@ -1,6 +1,7 @@
 // Texts about a setting of the brokers, which state only values that a broker reported.
 
 import { count, plural } from "../../../lib/format";
+import { localized } from "../../../lib/sentences";
 import type { Setting, SettingPreview, SettingReceipt, SettingValue } from "./setting-queries";
 
 const NAMED_MAX = 3;
@@ -59,8 +60,12 @@ export function remarksOf({ row, brokers, silent, token }: SettingPreview): stri
         ? "The broker applies it immediately, without a restart."
         : "1 broker answers and applies it immediately, without a restart."
       : `${all ? `All ${count(brokers)} brokers apply it` : `${count(brokers)} brokers answer and apply it`} immediately, without a restart.`,
-    ...silent.map(({ broker, reason }) => `It is not known whether ${broker} will apply it: ${reason}`),
-    ...row.behind.map(({ broker, reason }) => `${broker} does not use the stored value now: ${reason}`),
+    ...silent.map(
+      ({ broker, reason }) => `It is not known whether ${broker} will apply it: ${localized(reason)}`,
+    ),
+    ...row.behind.map(
+      ({ broker, reason }) => `${broker} does not use the stored value now: ${localized(reason)}`,
+    ),
     "Brokers that start later apply it, too.",
   ];
 }
@@ -71,9 +76,11 @@ export function doneOf(name: string, value: string | null, { row, silent }: Sett
     value === null ? `The stored value of ${name} was removed.` : `${name} is stored as ${shown(value)}.`;
   if (row === null)
     return [done, "No broker answers any more: it is not known whether brokers use the new value."];
-  const late = row.behind.map(({ broker, reason }) => `${broker} has not applied it yet: ${reason}`);
+  const late = row.behind.map(
+    ({ broker, reason }) => `${broker} has not applied it yet: ${localized(reason)}`,
+  );
   const unknown = silent.map(
-    ({ broker, reason }) => `It is not known whether ${broker} has applied it: ${reason}`,
+    ({ broker, reason }) => `It is not known whether ${broker} has applied it: ${localized(reason)}`,
   );
   const away = new Set(row.behind.map(({ broker }) => broker));
   const following = row.values.flatMap(({ brokers }) => brokers).filter((broker) => !away.has(broker));
@@ -90,5 +97,5 @@ export function doneOf(name: string, value: string | null, { row, silent }: Sett
 
 /** "must be a whole number from 0 to 5" → "A whole number from 0 to 5". */
 export function allowedText({ allowed }: Setting): string {
-  return `${allowed.charAt(0).toUpperCase()}${allowed.slice(1)}`;
+  return localized(`${allowed.charAt(0).toUpperCase()}${allowed.slice(1)}`);
 }

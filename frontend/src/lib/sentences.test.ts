@@ -1,0 +1,103 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import sentences from "../../translation/sentences.json";
+
+async function inGerman(own: Record<string, string> = sentences) {
+  vi.resetModules();
+  const stored = JSON.stringify({ version: "1", words: {}, sentences: own });
+  vi.stubGlobal("localStorage", { getItem: () => stored });
+  const { translated } = await import("./sentences");
+  return translated;
+}
+
+beforeEach(() => vi.stubGlobal("localStorage", { getItem: () => null }));
+afterEach(() => vi.unstubAllGlobals());
+
+test("sentences stay English in the English console", async () => {
+  vi.resetModules();
+  const { localized, translated } = await import("./sentences");
+  expect(translated("has no consumer")).toBe(null);
+  expect(localized("has no consumer")).toBe("has no consumer");
+});
+
+test("a sentence with values is German with the values in their places, and numbers with German signs", async () => {
+  const translated = await inGerman({
+    "{n} of {n2} messages wait since {time}": "seit {time} warten {n} von {n2} Nachrichten",
+  });
+  expect(translated("1,500 of 2,000.5 messages wait since 2026-11-28T13:00:00Z")).toBe(
+    "seit 2026-11-28T13:00:00Z warten 1.500 von 2.000,5 Nachrichten",
+  );
+  expect(translated("many of 2 messages wait since 12:03:11")).toBe(null);
+});
+
+test("a capital at the begin and a stop at the end may differ", async () => {
+  const translated = await inGerman({
+    "start a broker": "einen Broker starten",
+    "Stop {name}.": "{name} anhalten.",
+  });
+  expect(translated("Start a broker.")).toBe("Einen Broker starten.");
+  expect(translated("start a broker")).toBe("einen Broker starten");
+  expect(translated("stop b-1")).toBe("b-1 anhalten");
+});
+
+test("a text of several sentences is German only if each of them is", async () => {
+  const translated = await inGerman({ "It waits": "Es wartet", "{n} topics": "{n} Topics", note: "Notiz" });
+  expect(translated("It waits. It waits.")).toBe("Es wartet. Es wartet.");
+  expect(translated("5 topics · note; note\nIt waits")).toBe("5 Topics · Notiz; Notiz\nEs wartet");
+  expect(translated("It waits. It runs.")).toBe(null);
+  expect(translated("5 topics · nothing")).toBe(null);
+});
+
+test("a hole of words takes only what has German itself", async () => {
+  const translated = await inGerman({ "{name} {state}": "{name} {state}", "is late": "ist spät", It: "Es" });
+  expect(translated("orders is late")).toBe("orders ist spät");
+  expect(translated("It is late")).toBe("Es ist spät");
+  expect(translated("orders is early")).toBe(null);
+});
+
+test("a text that is no sentence of the gateway, however long, stays as it is", async () => {
+  const translated = await inGerman();
+  const begun = performance.now();
+  for (const text of [
+    "a ".repeat(900),
+    "1 a ".repeat(450),
+    "a: ".repeat(600),
+    "x · ".repeat(400),
+    "y".repeat(9_000),
+  ])
+    expect(translated(text)).toBe(null);
+  expect(performance.now() - begun).toBeLessThan(5_000);
+});
+
+test.each([
+  ["orders/audit has no consumer", "orders/audit hat keinen Consumer"],
+  [
+    "It is slower than arrivals by ≈ 12.5 messages/s",
+    "Sie ist um ≈ 12,5 Nachrichten/s langsamer als der Zugang",
+  ],
+  [
+    "1,204 subscriptions have no consumer: at least ≈ 3,400,000 messages (120,000 entries)",
+    "1.204 Subscriptions haben keinen Consumer: mindestens ≈ 3.400.000 Nachrichten (120.000 Einträge)",
+  ],
+  [
+    "backlog of 1,500 messages, growing by 10 messages/s · no consumer since 2026-11-28T13:00:00Z · in 4 partitions",
+    "Rückstand von 1.500 Nachrichten, wächst um 10 Nachrichten/s · kein Consumer seit 2026-11-28T13:00:00Z · in 4 Partitionen",
+  ],
+  [
+    "backlog of 40 messages · consumer-1: 40 unacknowledged of at most 40, last acknowledged 3 days ago",
+    "Rückstand von 40 Nachrichten · consumer-1: 40 von höchstens 40 unbestätigt, zuletzt vor 3 Tagen bestätigt",
+  ],
+  [
+    "2 of 3 bookies are writable; publishing needs 2, a new ledger 3",
+    "2 von 3 Bookies sind beschreibbar; Veröffentlichen braucht 2, ein neuer Ledger 3",
+  ],
+  [
+    "300 of 310 clients disconnected when broker broker-2 stopped answering; none has reconnected",
+    "300 von 310 Clients getrennt, als Broker broker-2 nicht mehr antwortete; keiner hat sich wieder verbunden",
+  ],
+  [
+    "Check that its process is running and read the end of its log, then start it again. No other broker can serve its topics: they are not served until one is back.",
+    "Prüfen, ob sein Prozess läuft, das Ende seines Logs lesen und ihn dann wieder starten. Kein anderer Broker kann seine Topics bedienen: Sie werden erst wieder bedient, wenn einer zurück ist.",
+  ],
+])("%s", async (english, german) => {
+  expect((await inGerman())(english)).toBe(german);
+});

@@ -1,0 +1,154 @@
+"""German of the gateway's sentences, frontend/translation/sentences.json, compared with the sources."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from admin_ui.policies.selectors import SHOWN
+from engine.base.settings import settings_of
+from engine.functions.connectors.catalogue import CATALOGUE
+from engine.settings import Settings
+from engine.tenancy.policies.policy import Policy
+from gateway.alerts.definitions import FIGURES
+from spark_jobs.catalogue import ANALYSES
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
+COMPOSED = (
+    "gateway/services/attention/wording.py",
+    "gateway/services/attention/link_items.py",
+    "gateway/services/attention/part_items.py",
+    "gateway/services/health/hops.py",
+    "gateway/alerts/conditions.py",
+    "gateway/alerts/preview.py",
+)
+"""Files whose sentences are shown, each of them."""
+NOT_SHOWN = frozenset({r"has not (answered|reported) for \d+ s"})
+"""Literals of these files that are no words for people."""
+PIECES_MAX = 5
+"""Literals that make up the words between two values of an entry."""
+UNIT_CHARS = 4
+"""Longest name of a unit, which a source may put together."""
+HOLE = re.compile(r"\{\w+\}")
+WORDS = re.compile(r"[A-Za-z]{2,}.*[A-Za-z]")
+
+
+@cache
+def german() -> dict[str, str]:
+    path = ROOT / "frontend" / "translation" / "sentences.json"
+    sentences: dict[str, str] = json.loads(path.read_text())
+    return sentences
+
+
+def test_each_declared_text_has_its_german() -> None:
+    texts = set(filter(None, declared()))
+    assert len(texts) > 450
+    assert sorted(texts - german().keys()) == []
+
+
+def declared() -> Iterator[str]:
+    """Yield the texts that are declared once and shown as they are."""
+    for policy in SHOWN:
+        yield from (policy.title, policy.meaning, *_texts_of_parts(policy))
+    for group in fields(Settings):
+        for setting in settings_of(get_type_hints(Settings)[group.name], "", False):
+            if setting.pulsar_name and setting.is_live:
+                help = setting.item.metadata["help"]
+                yield help.removesuffix(f"({setting.pulsar_name})").strip()
+    for figures in FIGURES.values():
+        for figure in figures.values():
+            yield from (figure.label, figure.unit)
+    for analysis in ANALYSES.values():
+        yield from (analysis.title, analysis.question, *_texts_of(analysis.parameters))
+    for connector in CATALOGUE.values():
+        yield connector.description
+        for end in (connector.source, connector.sink):
+            if end is not None:
+                yield from (end.promise, end.condition, *_texts_of(end.settings))
+
+
+def _texts_of(schema: dict[str, Any]) -> Iterator[str]:
+    for part in schema.get("properties", {}).values():
+        yield from (part["title"], part["description"])
+
+
+def _texts_of_parts(policy: Policy) -> Iterator[str]:
+    """Yield the labels of a value's fields as the console makes them, their units, and words for special numbers."""
+    schema = policy.form.schema()
+    for part in schema.get("fields") or [{"name": "", **schema}]:
+        label = re.sub(r"In(Minutes|Seconds|MB)$", "", part["name"])
+        yield re.sub(r"([a-z])([A-Z])", r"\1 \2", label).lower()
+        unit = part.get("unit", "")
+        yield from (unit, unit.removesuffix("s"))
+    for match in re.finditer(r"-?\d+(?: and -?\d+)? (?:is |are )?([a-z][a-z' :]*)", policy.meaning):
+        yield match[1].strip()
+
+
+def test_each_literal_of_a_composed_sentence_is_in_an_entry() -> None:
+    entries = "\n".join(HOLE.sub("\0", key).lower() for key in german())
+    missing = [
+        f"{file}: {text}"
+        for file in COMPOSED
+        for text in _literals(ast.parse((ROOT / file).read_text()))
+        if WORDS.search(text) and " " in text and text not in NOT_SHOWN
+        for part in re.split(r"(?<=[.!?]) (?=[A-Z])| · |\{\w+\}", text)
+        if re.sub("^1 ", "\0 ", part.strip(" .;:,·")).lower() not in entries
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def test_the_words_of_each_entry_are_in_a_source() -> None:
+    declared_texts = set(declared())
+    sources = "\n".join(_sources()).lower()
+    dead = [
+        key
+        for key in german()
+        if key not in declared_texts
+        for part in HOLE.split(key)
+        for words in [part.strip(" .;:,()").lower()]
+        if len(words) > UNIT_CHARS and not _is_said(words, sources)
+    ]
+    assert not dead, "\n".join(dead)
+
+
+def _is_said(words: str, sources: str) -> bool:
+    """Return whether a source has the words, or a few that are put together have them."""
+    rest = words.split()
+    for _ in range(PIECES_MAX):
+        size = next((n for n in range(len(rest), 0, -1) if " ".join(rest[:n]) in sources), 0)
+        rest = rest[size:]
+        if not rest:
+            return True
+    return False
+
+
+def test_an_entry_and_its_german_have_the_same_values() -> None:
+    wrong = {
+        key: text
+        for key, text in german().items()
+        if key not in set(declared()) and sorted(HOLE.findall(key)) != sorted(HOLE.findall(text))
+    }
+    assert not wrong
+
+
+def _sources() -> Iterator[str]:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if "migrations" not in path.parts:
+                yield from _literals(ast.parse(path.read_text()))
+
+
+def _literals(node: ast.AST) -> Iterator[str]:
+    """Yield the literals below ``node`` that are no docstrings; of a formatted text each piece."""
+    match node:
+        case ast.Expr(value=ast.Constant()):
+            return
+        case ast.Constant(value=str(text)):
+            yield text.strip()
+    for child in ast.iter_child_nodes(node):
+        yield from _literals(child)
