@@ -33,10 +33,20 @@ MESSAGES_MAX = 100_000
 FILE_BYTES_MAX = 256 << 20
 PAGE = 1_000
 PIECE_BYTES = 1 << 16
-TEXTS = ("id", "topic", "kind", "producer", "key", "ordering_key", "value", "value_base64")
+TEXTS = (
+    "id",
+    "topic",
+    "kind",
+    "producer",
+    "key",
+    "ordering_key",
+    "value",
+    "value_base64",
+    "problem",
+)
 COLUMNS = (
     *("id", "topic", "kind", "published", "event_time", "producer", "key", "key_is_base64"),
-    *("ordering_key", "properties", "schema_version", "value", "value_base64"),
+    *("ordering_key", "properties", "schema_version", "value", "value_base64", "problem"),
 )
 Row = dict[str, Any]
 P = TypeVar("P")
@@ -223,6 +233,7 @@ def row_of(topic: TopicName, part: int, browsed: BrowsedMessage, values: TopicVa
         "schema_version": shown["schema_version"],
         "value": shown["text"] if is_text else None,
         "value_base64": _base64(octets),
+        "problem": browsed.problem or None,
         "is_json": shown["form"] == "json",
     }
 

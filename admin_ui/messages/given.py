@@ -24,7 +24,9 @@ FIELDS = frozenset(
         "deliver_after_ms",
     }
 )
-OF_EXPORTS = frozenset({"id", "topic", "published", "producer", "schema_version", "kind"})
+OF_EXPORTS = frozenset(
+    {"id", "topic", "published", "producer", "schema_version", "kind", "problem"}
+)
 """Members of an exported message that are not published again."""
 _DECODER = json.JSONDecoder()
 

@@ -89,6 +89,7 @@ async def _latest_page(
             "replaced": fold.replaced,
             "without_key": fold.without_key,
             "undecoded": fold.undecoded,
+            "incomplete": fold.incomplete,
             "other_keys": fold.other_keys,
             "horizons": [
                 {
@@ -255,7 +256,7 @@ def row_of(
                 "size": metadata.num_chunks_from_msg,
                 "message": readable(metadata.uuid),
             }
-            if browsed.kind is Kind.CHUNK
+            if browsed.kind in (Kind.CHUNK, Kind.MESSAGE) and metadata.num_chunks_from_msg > 1
             else None
         ),
         "compression": browsed.codec,

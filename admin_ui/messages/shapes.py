@@ -38,7 +38,9 @@ class MessageAnswer(s.Serializer[object]):
     partition = s.IntegerField(help_text="-1: the topic has none")
     kind = s.ChoiceField(list(Kind))
     marker = s.CharField(allow_null=True, help_text="kind of a marker")
-    problem = s.CharField(allow_null=True, help_text="why a damaged entry cannot be decoded")
+    problem = s.CharField(
+        allow_null=True, help_text="why a damaged entry cannot be decoded, or chunks not be joined"
+    )
     published = s.IntegerField(allow_null=True)
     event = s.IntegerField(allow_null=True)
     received = s.IntegerField(
@@ -54,7 +56,9 @@ class MessageAnswer(s.Serializer[object]):
     ordering_key = s.CharField(allow_null=True, help_text="base64")
     properties = s.DictField(child=s.CharField())
     batch = BatchPlace(allow_null=True)
-    chunk = ChunkPlace(allow_null=True)
+    chunk = ChunkPlace(
+        allow_null=True, help_text="of a message that was joined at its last chunk, the last"
+    )
     compression = s.CharField()
     entry_bytes = s.IntegerField(
         allow_null=True,
@@ -88,6 +92,9 @@ class CompactedShape(s.Serializer[object]):
     without_key = s.IntegerField(help_text="messages without a key, which are not shown")
     undecoded = s.IntegerField(
         help_text="damaged entries, encrypted batches and chunks before the last one"
+    )
+    incomplete = s.IntegerField(
+        help_text="those of undecoded that end a message of which chunks are missing: no client receives it"
     )
     other_keys = s.IntegerField(help_text="messages with another key than the one looked for")
     horizons = CompactionHorizon(

@@ -3783,6 +3783,8 @@ export interface components {
             without_key: number;
             /** @description damaged entries, encrypted batches and chunks before the last one */
             undecoded: number;
+            /** @description those of undecoded that end a message of which chunks are missing: no client receives it */
+            incomplete: number;
             /** @description messages with another key than the one looked for */
             other_keys: number;
             /** @description up to where the last compaction kept the latest values */
@@ -5832,7 +5834,7 @@ export interface components {
             kind: components["schemas"]["MessageKindEnum"];
             /** @description kind of a marker */
             marker: string | null;
-            /** @description why a damaged entry cannot be decoded */
+            /** @description why a damaged entry cannot be decoded, or chunks not be joined */
             problem: string | null;
             published: number | null;
             event: number | null;
@@ -5851,6 +5853,7 @@ export interface components {
                 [key: string]: string;
             };
             batch: components["schemas"]["BatchPlace"] | null;
+            /** @description of a message that was joined at its last chunk, the last */
             chunk: components["schemas"]["ChunkPlace"] | null;
             compression: string;
             /** @description stored bytes of its entry; null: Apache's REST does not state them */

@@ -19,6 +19,14 @@ from engine.admin.api.arguments import EARLIEST_MESSAGE, LONG_MAX, MessagePositi
 from engine.admin.api.messages import COMPACTED_ENTRIES, CompactedEntries
 from engine.base.errors import Conflict, InvalidField
 from engine.base.names import TopicName
+from gateway.services.browsing.chunks import (
+    BYTES_MAX,
+    INCOMPLETE,
+    REPEATED,
+    ChunkJoiner,
+    is_chunk,
+    is_last_chunk,
+)
 from gateway.services.browsing.filters import MessageFilter
 from gateway.services.browsing.opening import BrowsedMessage, Kind, open_entry
 from gateway.services.browsing.parts import Part, Stopped, collected, names_of
@@ -38,9 +46,12 @@ _IS_FIRST = "c"
 class KeyFold:
     """Messages folded by partition and key. The counts add up to ``scanned`` with the latest message of each key.
 
+    A message in chunks is counted at its last one, and is joined there.
+
     ``replaced``: messages with a later one of the same key on this page; ``without_key``: those that have none;
-    ``undecoded``: those whose key is not known, and chunks before the last one; ``other_keys``: those with another key
-    than the one that is looked for.
+    ``undecoded``: those whose key is not known, and chunks before the last one; ``incomplete``: those of ``undecoded``
+    that end a message of which chunks are missing; ``other_keys``: those with another key than the one that is looked
+    for.
     """
 
     latest: dict[tuple[int, str], BrowsedMessage] = field(default_factory=dict)
@@ -48,6 +59,7 @@ class KeyFold:
     replaced: int = 0
     without_key: int = 0
     undecoded: int = 0
+    incomplete: int = 0
     other_keys: int = 0
 
     def add(self, partition: int, browsed: BrowsedMessage) -> int:
@@ -56,6 +68,7 @@ class KeyFold:
         message = browsed.message
         if message is None or is_partial(browsed):
             self.undecoded += 1
+            self.incomplete += browsed.problem == INCOMPLETE
             return 0
         if message.key is None:
             self.without_key += 1
@@ -99,6 +112,10 @@ class _KeyedPart(Part[BrowsedMessage]):
     def __init__(self, name: TopicName, engine: Engine, key: str | None) -> None:
         super().__init__(name)
         self.place: tuple[int, int, int] | None = None
+        self.chunks_from: tuple[int, int] | None = None
+        """The entry from which chunks are read again whose message was not complete at ``place``."""
+        self.again_bytes = 0
+        """Bytes of entries before ``place`` that were read for their chunks."""
         self.ledger: int | None = None
         self.horizon: MessagePosition | None = None
         self.passed = 0
@@ -107,49 +124,65 @@ class _KeyedPart(Part[BrowsedMessage]):
         self._key = key
         self._read_to: MessagePosition | None = None
         self._waiting: deque[BrowsedMessage] = deque()
+        self._joiner: ChunkJoiner | None = None
+        self._open: dict[str, tuple[tuple[int, int], int]] = {}
+        """Position of the first chunk of each message that is not complete at ``place``, and the bytes before it."""
+        self._passed_bytes = 0
+        """Bytes of the entries before ``place`` that were read again or taken."""
+        self._has_taken = False
 
     @property
     def next_ms(self) -> int | None:
         return self._waiting[0].publish_ms if self._waiting else None
 
     async def page(self, page_bytes: int) -> None:
-        start = self._read_to or (
-            EARLIEST_MESSAGE if self.place is None else MessagePosition(*self.place[:2])
-        )
+        begin = self.chunks_from or (self.place and self.place[:2])
+        start = self._read_to or (EARLIEST_MESSAGE if begin is None else MessagePosition(*begin))
         args = CompactedEntries(self.name, PAGE_MESSAGES, page_bytes, start)
         answer = await self._engine.call(COMPACTED_ENTRIES, args)
         horizon = answer["horizon"]
         self.horizon = None if horizon is None else MessagePosition(*horizon)
         is_compacted_since = self.ledger not in (None, answer["ledger"])
-        if is_compacted_since and start.position <= tuple(horizon or ()):
+        # Chunks that are read again are kept by a compaction, since their message was not complete.
+        reached = max(start.position, (self.place or EARLIEST_MESSAGE.position)[:2])
+        if is_compacted_since and reached <= tuple(horizon or ()):
             raise Conflict(COMPACTED_MEANWHILE)
         stored = [(ledger, entry, b64decode(text)) for ledger, entry, text in answer["entries"]]
         # In a thread: a page may have thousands of messages, and other requests would wait for the loop.
         opened, passed = await asyncio.to_thread(self._opened, stored)
+        again = [len(entry) for *at, entry in stored if self.place and (*at, -1) < self.place]
         # Together, since a timeout may end the page at each wait.
         self._waiting += opened
         self.passed += passed
         self.ledger = answer["ledger"]
         self._read_to, self.more = MessagePosition(*answer["next"]), answer["more"]
         self.entries += len(stored)
-        self.read_bytes += sum(len(entry) for *_, entry in stored)
+        # What is read again does not count against the bound of a page, which else might not progress.
+        self.again_bytes += sum(again)
+        self.read_bytes += sum(len(entry) for *_, entry in stored) - sum(again)
 
     def _opened(self, stored: Sequence[tuple[int, int, bytes]]) -> tuple[list[BrowsedMessage], int]:
         """Return the messages to fold, and how many others have another key than the one that is looked for."""
         opened: list[BrowsedMessage] = []
         passed = 0
+        if self._joiner is None:
+            self._joiner = ChunkJoiner(from_beginning=self.place is None)
         for ledger, entry, content in stored:
             for browsed in open_entry(ledger, entry, content):
-                if self.place is not None and browsed.position < self.place:
-                    continue
+                is_behind = self.place is not None and browsed.position < self.place
                 message = browsed.message
                 if browsed.kind is Kind.MARKER or (message is not None and message.compacted_out):
                     continue
-                known = None if message is None or is_partial(browsed) else message
+                known = None if message is None or is_encrypted_batch(browsed) else message
                 if self._key is not None and known is not None and known.key != self._key:
-                    passed += 1
+                    passed += not is_behind
                     continue
-                opened.append(browsed)
+                if browsed.kind is Kind.CHUNK and is_chunk(browsed):
+                    browsed = self._joiner.add(browsed)
+                if is_behind:
+                    self._pass(browsed, len(content) if browsed.batch_index <= 0 else 0)
+                else:
+                    opened.append(browsed)
         return opened, passed
 
     def take(self) -> BrowsedMessage:
@@ -158,13 +191,38 @@ class _KeyedPart(Part[BrowsedMessage]):
         ledger, entry, index = browsed.position
         is_last = index < 0 or index + 1 >= browsed.batch_size
         self.place = (ledger, entry + 1, -1) if is_last else (ledger, entry, index + 1)
+        self._has_taken = True
+        self._pass(browsed, browsed.entry_bytes or 0 if is_last else 0)
         return browsed
+
+    def _pass(self, browsed: BrowsedMessage, entry_bytes: int) -> None:
+        """Record which messages are not complete behind this one."""
+        if is_chunk(browsed):
+            uuid = browsed.metadata.uuid
+            if is_last_chunk(browsed):
+                self._open.pop(uuid, None)
+            elif browsed.metadata.chunk_id == 0:
+                self._open[uuid] = (browsed.ledger_id, browsed.entry_id), self._passed_bytes
+        self._passed_bytes += entry_bytes
 
     def rest_place(self) -> tuple[int, int, int] | None:
         """Return where the next page goes on."""
         if self._waiting or self._read_to is None:
             return self.place
-        return self._read_to.ledger_id, self._read_to.entry_id, -1
+        read_to = self._read_to.ledger_id, self._read_to.entry_id, -1
+        # While chunks are read again, that is before the place.
+        return read_to if self.place is None else max(read_to, self.place)
+
+    def rest_chunks(self) -> tuple[int, int] | None:
+        """Return the entry from which the next page reads chunks again, None for none.
+
+        A page that took nothing does not ask for that again: the next one would not progress either.
+        """
+        if self.chunks_from is not None and not self._has_taken:
+            return None
+        since = self._passed_bytes - BYTES_MAX
+        places = [place for place, before in self._open.values() if before >= since]
+        return min(places, default=None)
 
 
 async def latest_values(
@@ -204,7 +262,7 @@ async def latest_values(
         fold,
         stopped,
         sum(part.entries for part in parts),
-        sum(part.read_bytes for part in parts),
+        sum(part.read_bytes + part.again_bytes for part in parts),
         round((time.monotonic() - began) * 1000),
         count,
         [part.name.partition for part in parts if part.error is not None],
@@ -236,14 +294,20 @@ def is_empty(browsed: BrowsedMessage) -> bool:
 
 def is_partial(browsed: BrowsedMessage) -> bool:
     """Return whether only a part of a message, or of the keys of a batch, is known."""
-    metadata = browsed.metadata
-    if browsed.kind is Kind.CHUNK:
-        return bool(metadata.chunk_id + 1 < metadata.num_chunks_from_msg)
-    return browsed.kind is Kind.ENCRYPTED and metadata.num_messages_in_batch > 1
+    if is_encrypted_batch(browsed):
+        return True
+    if browsed.kind is Kind.MESSAGE or not is_chunk(browsed):
+        return False
+    return not is_last_chunk(browsed) or browsed.problem in (INCOMPLETE, REPEATED)
+
+
+def is_encrypted_batch(browsed: BrowsedMessage) -> bool:
+    """Return whether the keys of a batch are not known but the first."""
+    return browsed.kind is Kind.ENCRYPTED and browsed.metadata.num_messages_in_batch > 1
 
 
 def _token(parts: Sequence[_KeyedPart]) -> str:
-    places = [[part.ledger, part.rest_place()] for part in parts]
+    places = [[part.ledger, part.rest_place(), part.rest_chunks()] for part in parts]
     text = json.dumps([_IS_FIRST, *places], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
@@ -256,13 +320,16 @@ def _continue(parts: Sequence[_KeyedPart], token: str) -> None:
         kind, *places = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         if kind != _IS_FIRST or len(places) > len(parts):
             raise ValueError
-        for part, (ledger, place) in zip(parts, places, strict=False):
-            numbers = [*([] if ledger is None else [ledger]), *(place or ())]
+        for part, (ledger, place, chunks) in zip(parts, places, strict=False):
+            numbers = [*([] if ledger is None else [ledger]), *(place or ()), *(chunks or ())]
             if not all(type(number) is int and -1 <= number < LONG_MAX for number in numbers):
                 raise ValueError
             part.ledger = ledger
             if place is not None:
                 at, entry, index = place
                 part.place = at, entry, index
+                if chunks is not None:
+                    first, entry = chunks
+                    part.chunks_from = first, entry
     except (ValueError, TypeError) as error:
         raise InvalidField("after", "not the place of an earlier page of this topic") from error

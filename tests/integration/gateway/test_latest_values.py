@@ -119,6 +119,62 @@ def test_pages_and_export_have_what_a_reader_of_the_compacted_topic_has(
         client.close()
 
 
+def test_messages_in_chunks_are_whole_as_a_reader_receives_them(instance: Instance) -> None:
+    topic = "chunked"
+    quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    client = pulsar.Client(instance.url, logger=quiet)
+    try:
+        # Two producers at a time: chunks of one message are between those of another.
+        producers = [
+            client.create_producer(
+                f"persistent://{NAMESPACE}/{topic}",
+                batching_enabled=False,
+                chunking_enabled=True,
+                compression_type=kind,
+            )
+            for kind in (pulsar.CompressionType.NONE, pulsar.CompressionType.ZLib)
+        ]
+        chance = random.Random(topic)
+        for part in range(2):
+            for number in range(2):
+                for producer in producers:
+                    size = chance.randrange(5 << 20, 8 << 20)
+                    value = chance.randbytes(1 << 16).hex().encode() * (size >> 17)
+                    producer.send_async(
+                        b"%d-%d " % (part, number) + value,
+                        lambda *_: None,
+                        partition_key=f"k{number}",
+                    )
+            for producer in producers:
+                producer.flush()
+            if part == 0:
+                compact(instance, topic)
+        expected = read_by_client(client, topic)
+        assert max(map(len, expected.values())) > 5 << 20, "more than an entry may have"
+        shown = {}
+        after = ""
+        while True:
+            status, answer = instance.rest(
+                "GET", f"{API}/{topic}/messages?compacted=true&limit=1&after={after}"
+            )
+            assert status == 200, answer
+            shown |= {row["key"]: row for row in answer["rows"]}
+            if answer["stopped"] == "end":
+                break
+            after = answer["after"]
+        assert {row["kind"] for row in shown.values()} == {"message"}
+        sizes = {key: (row["value"]["bytes"], row["problem"]) for key, row in shown.items()}
+        assert sizes == {key: (len(value), None) for key, value in expected.items()}
+        status, text = instance.rest(
+            "GET", f"{API}/{topic}/messages/export?compacted=true&format=jsonl", timeout_s=60
+        )
+        assert status == 200
+        rows = [json.loads(line) for line in text.splitlines()]
+        assert {row["key"]: row["value"].encode() for row in rows} == expected
+    finally:
+        client.close()
+
+
 def test_a_place_to_begin_at_is_refused(instance: Instance) -> None:
     assert instance.rest("PUT", f"{ADMIN}/placed")[0] == 204
     for given in ("start=earliest", "time=1", "position=1:2", "direction=forward"):

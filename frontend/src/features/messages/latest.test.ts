@@ -2,7 +2,15 @@ import { expect, test } from "vitest";
 import { goneKeys, latestRows, latestText } from "./latest";
 import type { MessagesPage } from "./queries";
 
-const NONE = { removed: [], deleted: 0, replaced: 0, without_key: 0, undecoded: 0, other_keys: 0 };
+const NONE = {
+  removed: [],
+  deleted: 0,
+  replaced: 0,
+  without_key: 0,
+  undecoded: 0,
+  incomplete: 0,
+  other_keys: 0,
+};
 
 function page(keys: string[], removed: string[] = [], more: object = {}): MessagesPage {
   return {
@@ -35,6 +43,13 @@ test("a key of another partition is another one", () => {
   const other = page(["a"]);
   for (const row of other.rows) row.partition = 1;
   expect(latestRows([page(["a"]), other])).toHaveLength(2);
+});
+
+test("messages that lack a chunk are stated", () => {
+  const compacted = { ...NONE, keys: 0, horizons: [], undecoded: 3, incomplete: 1 };
+  const text = latestText([page([], [], { compacted })]);
+  expect(text).toContain("3 entries not shown: parts of messages, or not readable.");
+  expect(text).toContain("1 message in chunks of which some are missing not shown.");
 });
 
 test("the progress says what was looked at and that more may replace the rows", () => {

@@ -44,7 +44,8 @@ export function horizonText(page: MessagesPage): string {
 /** The progress over all pages. */
 export function latestText(pages: readonly MessagesPage[]): string {
   const sum = (value: (page: MessagesPage) => number) => pages.reduce((all, page) => all + value(page), 0);
-  const of = (name: "without_key" | "undecoded") => sum(({ compacted }) => compacted?.[name] ?? 0);
+  const of = (name: "without_key" | "undecoded" | "incomplete") =>
+    sum(({ compacted }) => compacted?.[name] ?? 0);
   const gone = goneKeys(pages);
   const seconds = sum(({ took_ms }) => took_ms) / 1000;
   const last = pages.at(-1);
@@ -57,7 +58,12 @@ export function latestText(pages: readonly MessagesPage[]): string {
       `${bytes(sum((page) => page.bytes))} in ${seconds.toFixed(1)} s.`,
   ];
   if (of("without_key") > 0) parts.push(`${plural(of("without_key"), "message")} without a key not shown.`);
-  if (of("undecoded") > 0) parts.push(`${plural(of("undecoded"), "batch", "batches")} could not be decoded.`);
+  if (of("undecoded") > 0)
+    parts.push(
+      `${plural(of("undecoded"), "entry", "entries")} not shown: parts of messages, or not readable.`,
+    );
+  if (of("incomplete") > 0)
+    parts.push(`${plural(of("incomplete"), "message")} in chunks of which some are missing not shown.`);
   if (last) parts.push(horizonText(last), endText(last));
   return parts.join(" ");
 }

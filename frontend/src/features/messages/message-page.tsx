@@ -57,7 +57,7 @@ export function MessagePage() {
                 >
                   From here on
                 </Link>
-                {stored.kind === "message" && !isApache && (
+                {stored.kind === "message" && (
                   <Link
                     to="/c/$cluster/t/$tenant/$namespace/$topic/publish"
                     params={place}

@@ -23,6 +23,9 @@ test("what is no whole message is named", () => {
   expect(kindText(message({ kind: "chunk", chunk: { index: 1, size: 3, message: "u" } }))).toBe(
     "chunk 2 of 3",
   );
+  expect(kindText(message({ kind: "message", chunk: { index: 2, size: 3, message: "u" } }))).toBe(
+    "message in 3 chunks",
+  );
   expect(kindText(message({ kind: "marker", marker: "txn commit" }))).toBe("txn commit");
   expect(kindText(message({ kind: "encrypted" }))).toBe("encrypted");
 });

@@ -13,6 +13,7 @@ const KINDS: Record<Message["kind"], string> = {
 
 /** The content of a position that has no whole message of its own. */
 export function kindText({ kind, chunk, marker }: Message): string {
+  if (chunk && kind === "message") return `message in ${chunk.size} chunks`;
   if (chunk) return `chunk ${chunk.index + 1} of ${chunk.size}`;
   return marker ?? KINDS[kind];
 }

@@ -51,6 +51,9 @@ class Publisher:
             self.at_ms += 1
             messages = [Message(value, key=key) for key, value in batch]
             entries.append(pack_entry(messages, producer_name="p", publish_ms=self.at_ms))
+        await self.store(topic, *entries)
+
+    async def store(self, topic: TopicName, *entries: bytes) -> None:
         sink = Sink()
         (await self.bench.loaded(topic)).log.append(run_of(*entries), sink)
         await sink.settle(len(entries))
