@@ -77,7 +77,7 @@ def usable(cluster: ApacheCluster, stated: Iterable[str]) -> list[str]:
 
     Where the REST interface is reached in TLS, clear addresses are not used: the token would be readable.
     """
-    urls = list(dict.fromkeys(one for text in stated for one in _each(text)))
+    urls = list(dict.fromkeys(url for text in stated for url in _each(text)))
     clear = [url for url in urls if not ServiceUrl.parse(url).encrypted]
     encrypted = [url for url in urls if ServiceUrl.parse(url).encrypted]
     if cluster.url.startswith("https:"):

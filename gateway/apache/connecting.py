@@ -6,10 +6,10 @@ from engine.base.tasks import TaskScope
 from engine.net.network import LoopNetwork
 from gateway.apache.abilities import LACKS
 from gateway.apache.brokers import ApacheBrokers, Handlers
+from gateway.apache.browsing.cursors import CURSORS
+from gateway.apache.browsing.messages import MESSAGES
 from gateway.apache.changes import CHANGES, performer
-from gateway.apache.cursors import CURSORS
 from gateway.apache.inventory import Inventory
-from gateway.apache.messages import MESSAGES
 from gateway.apache.mirror import MirrorStore
 from gateway.apache.operations import READS
 from gateway.apache.policies import NAMESPACE

@@ -51,7 +51,7 @@ THROUGH = {
     "engine/functions/worker/placing/worker_presence.py": "unit/functions/worker/test_worker_service.py",
     "engine/functions/worker/running/instances.py": "unit/functions/worker/test_worker_service.py",
     "engine/functions/instance/connecting.py": "integration/functions/test_failing_connectors.py",
-    "engine/functions/instance/dead_letters.py": "integration/functions/test_failing_connectors.py",
+    "engine/functions/instance/failed_messages.py": "integration/functions/test_failing_connectors.py",
     "engine/functions/instance/log_output.py": "integration/functions/test_instances.py",
     "engine/functions/instance/result_publishing.py": "integration/functions/test_instances.py",
     "engine/functions/instance/state/function_registers.py": "integration/functions/test_instances.py",

@@ -114,11 +114,11 @@ class Source(ABC):
     """Reads records from elsewhere, which the instance publishes. ``schema``: that of values which are bytes already,
     known once it is open; None: the one of the output, if any.
 
-    ``tells_senders``: True where records come from senders that are told when one was not stored. Otherwise the
-    instance ends by such a record, and starts again from what was acknowledged."""
+    ``answers_senders``: True where each sender is answered whether its record was stored. Otherwise the instance
+    ends by a record that is not, and starts again from what was acknowledged."""
 
     schema: pb.Schema | None = None
-    tells_senders = False
+    answers_senders = False
 
     @abstractmethod
     async def open(self, settings: Mapping[str, Any], context: ConnectorContext) -> None:

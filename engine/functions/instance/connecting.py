@@ -19,7 +19,7 @@ from engine.client.producing.partition_producer import PartitionProducer, SendRe
 from engine.functions.connectors.catalogue import sink_end, source_end
 from engine.functions.connectors.connector_settings import checked, with_secrets
 from engine.functions.connectors.spi import LostEndError, Record, Sink, Source
-from engine.functions.instance.dead_letters import dead_letter
+from engine.functions.instance.failed_messages import dead_letter
 from engine.functions.instance.feed import InputFeed, consumer_settings
 from engine.functions.instance.figures import InstanceFigures
 from engine.functions.instance.instance import (
@@ -314,7 +314,7 @@ class ConnectorInstance:
         if not self._ended:
             self.figures.trouble("source", text, now_ms)
         record.fail(error)
-        if isinstance(self._connector, Source) and not self._connector.tells_senders:
+        if isinstance(self._connector, Source) and not self._connector.answers_senders:
             self._end(InstanceEnded(f"a record could not be stored: {text}"))
 
     def _room(self) -> None:
@@ -403,9 +403,8 @@ class ConnectorInstance:
 
     def _failed(self, feed: InputFeed, message: Incoming, error: BaseException) -> None:
         """Have a failed message redelivered, or make it a dead letter."""
-        if (
-            self._ended
-        ):  # by the failure of another one: all that is unacknowledged is delivered again
+        # Another message's failure has ended the instance: all that is unacknowledged is delivered again.
+        if self._ended:
             return
         plan = self.plan
         text = "".join(traceback.format_exception(error))

@@ -21,7 +21,7 @@ from engine.client.consuming.incoming import Incoming
 from engine.client.message_ids import MessageId
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_producer import BatchSettings, ProducerSettings, SendResult
-from engine.functions.instance.dead_letters import dead_letter
+from engine.functions.instance.failed_messages import dead_letter
 from engine.functions.instance.feed import InputFeed, consumer_settings
 from engine.functions.instance.figures import InstanceFigures
 from engine.functions.instance.instance_plan import InstancePlan, ProcessingGuarantee

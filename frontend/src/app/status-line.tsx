@@ -4,7 +4,7 @@ import { useFeedFailure } from "../api/live";
 import type { Hop } from "../api/types";
 import { useServerNow } from "../lib/clock";
 import { age, dateTime, plural, time } from "../lib/format";
-import { localized } from "../lib/sentences";
+import { localized } from "../lib/language/sentences";
 import { nameOfHop, ranked } from "../shared/hops";
 import { ErrorIcon, WarningIcon } from "../ui/icons";
 import styles from "./status-line.module.css";

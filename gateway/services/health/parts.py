@@ -174,7 +174,7 @@ class Database:
         self._work: asyncio.Future[sqlite3.Error | None] | None = None
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, ...] = ()
-        """What identified the file when the connection was opened; empty without one."""
+        """Identity of the file when the connection was opened; empty without one."""
 
     async def check(self) -> None:
         if self._work is None or self._work.done():

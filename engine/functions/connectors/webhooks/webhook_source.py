@@ -73,7 +73,7 @@ class _Pending:
 class WebhookSource(Source):
     """A source of requests by POST and PUT."""
 
-    tells_senders = True
+    answers_senders = True
 
     async def open(self, settings: Mapping[str, Any], context: ConnectorContext) -> None:
         """See ``Source``. Raises ConnectorError when the port is in use."""

@@ -28,8 +28,8 @@ def role_for(tenant: str, caller: str, admins: Collection[str], superusers: Coll
 
 
 def role_after_update(role: str, caller: str, superusers: Collection[str]) -> str:
-    """Return the role of a function that a caller has updated: the caller's own, so that nobody has code run with the
-    rights of the one who deployed it before. A superuser's update keeps the role."""
+    """Return the role of a function that a caller has updated: the caller's own, so that no caller runs code with the
+    rights of the role that deployed it before. A superuser's update keeps the role."""
     return role if not caller or caller in superusers else caller
 
 

@@ -8,7 +8,7 @@ import type { Run } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
 import { bytes, dateTime, duration } from "../../lib/format";
-import { localized } from "../../lib/sentences";
+import { localized } from "../../lib/language/sentences";
 import { parseTopicName } from "../../lib/url-state";
 import { useWhyNot } from "../../shared/access/may";
 import { runStateText } from "../../shared/analyses/run-words";

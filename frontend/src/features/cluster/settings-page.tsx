@@ -4,7 +4,7 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useRef, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
-import { localized } from "../../lib/sentences";
+import { localized } from "../../lib/language/sentences";
 import { useWhyNot } from "../../shared/access/may";
 import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";

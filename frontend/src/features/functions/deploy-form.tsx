@@ -1,6 +1,6 @@
 import { Checkbox, NativeSelect } from "@mantine/core";
 import { type FormEvent, useMemo, useRef, useState } from "react";
-import { localized } from "../../lib/sentences";
+import { localized } from "../../lib/language/sentences";
 import { useWhyNot } from "../../shared/access/may";
 import { type FormValues, fieldsOf, initialValues, validate } from "../../shared/form/schema-fields";
 import { SchemaForm } from "../../shared/form/schema-form";

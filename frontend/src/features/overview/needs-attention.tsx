@@ -1,7 +1,7 @@
 import type { Attention, AttentionItem, Overview } from "../../api/types";
 import { count, dateTime, plural, time } from "../../lib/format";
+import { localized } from "../../lib/language/sentences";
 import { withMoments } from "../../lib/moments";
-import { localized } from "../../lib/sentences";
 import { parseTopicName, stringifySearch } from "../../lib/url-state";
 import { analysisOf, OFFERED } from "../../shared/analyses/catalogue";
 import { nextStep, type Step } from "../../shared/next-step";

@@ -1,4 +1,4 @@
-import { localized } from "../../lib/sentences";
+import { localized } from "../../lib/language/sentences";
 import type { Coordinator, Transaction } from "./transaction-queries";
 
 /** Topics and subscriptions that a dialog names. */

@@ -1,4 +1,4 @@
-import { translated } from "../sentences";
+import { translated } from "../language/sentences";
 import { visible } from "../visible";
 import { LANGUAGE } from "../words";
 

@@ -1,7 +1,7 @@
 // Texts about the stored data that saving a policy deletes. Uncounted data is never called none.
 
 import { bytes, count, duration, plural } from "../../lib/format";
-import { localized } from "../../lib/sentences";
+import { localized } from "../../lib/language/sentences";
 import { amount } from "../cursor/cursor-words";
 import type { PolicyEffects } from "./policy-queries";
 

@@ -3,7 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { ApiError, asApiError } from "../../lib/errors";
-import { localized } from "../../lib/sentences";
+import { localized } from "../../lib/language/sentences";
 import { Dialog } from "../../ui/dialog";
 import { CheckIcon } from "../../ui/icons";
 import { ErrorNotice, Notice } from "../../ui/states";

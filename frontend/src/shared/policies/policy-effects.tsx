@@ -1,5 +1,5 @@
 import { bytes, count, plural } from "../../lib/format";
-import { localized } from "../../lib/sentences";
+import { localized } from "../../lib/language/sentences";
 import { WarningIcon } from "../../ui/icons";
 import { lossesOf, remarksOf, unreadOf } from "./effect-words";
 import { endingsOf, flowRemarksOf } from "./flow-words";

@@ -1,5 +1,5 @@
 import { Checkbox, NativeSelect, TextInput } from "@mantine/core";
-import { localized } from "../../lib/sentences";
+import { localized } from "../../lib/language/sentences";
 import { ClusterChoice } from "./cluster-choice";
 import styles from "./policies.module.css";
 import type { Part, Policy } from "./policy-queries";

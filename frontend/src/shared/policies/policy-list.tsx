@@ -1,4 +1,4 @@
-import { localized } from "../../lib/sentences";
+import { localized } from "../../lib/language/sentences";
 import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Panel } from "../../ui/panel";

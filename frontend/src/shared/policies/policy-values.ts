@@ -1,7 +1,7 @@
 // A policy's value as text and back: the content of a form's fields, its errors, and the text for users.
 
 import { bytes, duration } from "../../lib/format";
-import { localized } from "../../lib/sentences";
+import { localized } from "../../lib/language/sentences";
 import { LANGUAGE } from "../../lib/words";
 import type { Part, Policy } from "./policy-queries";
 

@@ -1,7 +1,7 @@
 // Texts about a setting of the brokers, which state only values that a broker reported.
 
 import { count, plural } from "../../../lib/format";
-import { localized } from "../../../lib/sentences";
+import { localized } from "../../../lib/language/sentences";
 import type { Setting, SettingPreview, SettingReceipt, SettingValue } from "./setting-queries";
 
 const NAMED_MAX = 3;

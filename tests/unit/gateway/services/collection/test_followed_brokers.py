@@ -92,7 +92,7 @@ class ClosingBroker:
 async def test_a_broker_whose_connections_are_closed_is_down_after_the_second_request(
     hops: Hops, reports: Reports
 ) -> None:
-    """The closed connection is the event: neither the silence nor the end of the poll is waited for."""
+    """Neither the silence nor the end of the poll is waited for."""
     tasks, broker = TaskScope("test"), ClosingBroker()
     brokers = FollowedBrokers(reports, hops, tasks)
     brokers.follow(cast(Engine, broker), [ADDRESS])

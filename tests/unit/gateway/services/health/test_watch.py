@@ -92,7 +92,7 @@ class ClosableStore:
 async def test_a_store_whose_connection_is_closed_is_down_without_another_period(
     is_checking: bool,
 ) -> None:
-    """Whether the loss falls between two checks or into one: the bound is that of a new connection."""
+    """Expect the bound of a new connection, whether the loss falls between two checks or into one."""
     store = ClosableStore()
 
     async def connect() -> Engine:
@@ -105,9 +105,8 @@ async def test_a_store_whose_connection_is_closed_is_down_without_another_period
     await until(lambda: hop.state is HopState.OK)
     if is_checking:
         store._connected.clear()
-        await asyncio.sleep(
-            1.2
-        )  # time: virtual; no viewer is there, so that the next check has begun
+        # time: virtual; no viewer is there, so that the next check has begun
+        await asyncio.sleep(1.2)
     lost_s = loop.time()
     store.become(SessionState.SUSPENDED)
     await until(lambda: hop.state is HopState.DOWN)

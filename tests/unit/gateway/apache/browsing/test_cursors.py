@@ -15,7 +15,7 @@ from engine.admin.api.cursors import (
 )
 from engine.base.errors import NotFound, Unsupported
 from engine.base.names import TopicName
-from gateway.apache.cursors import EntryPosition, entries_up_to
+from gateway.apache.browsing.cursors import EntryPosition, entries_up_to
 from gateway.services.engine_link import Engine, EngineLink
 from tests.support.net.recorded_apache import RecordedApache
 

@@ -7,8 +7,8 @@ import pytest
 from admin_ui.messages import selectors
 from engine.base.errors import NotFound
 from engine.base.names import TopicName
-from gateway.apache.cursors import EntryPosition
-from gateway.apache.messages import ledger_entries, positions_before, positions_from
+from gateway.apache.browsing.cursors import EntryPosition
+from gateway.apache.browsing.messages import ledger_entries, positions_before, positions_from
 from gateway.services.engine_link import EngineLink
 from tests.support.net.recorded_apache import RecordedApache
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SPEAKING = ("admin_ui", "gateway/services", "gateway/http", "gateway/jobs")
 """Packages with reasons, titles and advice that the console shows."""
 SILENT_CALLS = {"debug", "info", "warning", "error", "exception", "log"}

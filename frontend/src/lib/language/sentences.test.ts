@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import sentences from "../../translation/sentences.json";
+import sentences from "../../../translation/sentences.json";
 
 async function inGerman(own: Record<string, string> = sentences) {
   vi.resetModules();

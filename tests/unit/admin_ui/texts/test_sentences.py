@@ -17,7 +17,7 @@ from engine.tenancy.policies.policy import Policy
 from gateway.alerts.definitions import FIGURES
 from spark_jobs.catalogue import ANALYSES
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
 COMPOSED = (
     "gateway/services/attention/wording.py",

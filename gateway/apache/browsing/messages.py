@@ -14,8 +14,8 @@ from engine.admin.api.messages import LATEST_ENTRIES, NEXT_ENTRIES, LatestEntrie
 from engine.base.errors import Failed, NotFound
 from engine.base.names import TopicName
 from gateway.apache.brokers import Handlers, Target
-from gateway.apache.cursors import EntryPosition
-from gateway.apache.entries import GivenEntry, entry_of
+from gateway.apache.browsing.cursors import EntryPosition
+from gateway.apache.browsing.entries import GivenEntry, entry_of
 from gateway.apache.rest import topic_path
 
 Json = dict[str, Any]

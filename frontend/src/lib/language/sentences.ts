@@ -1,7 +1,7 @@
 // Sentences of the gateway in the chosen language. The gateway answers in English, a contract for scripts too;
 // `translation/sentences.json` has the German of each, with named holes for its values. Pure.
 
-import { LANGUAGE, SENTENCES } from "./words";
+import { LANGUAGE, SENTENCES } from "../words";
 
 /** A longer text is somebody's content, which no template is tried on. */
 const LONGEST = 2_000;
