@@ -44,7 +44,7 @@ class ChunkJoiner:
         self._from_beginning = from_beginning
         self._messages: dict[str, _Chunked] = {}
         self._ended: dict[str, str] = {}
-        """Why no further chunk of a message is joined: INCOMPLETE, REPEATED or FAR."""
+        """Reasons by message that no further chunk is joined: INCOMPLETE, REPEATED or FAR."""
         self._size = 0
 
     def add(self, chunk: BrowsedMessage) -> BrowsedMessage:

@@ -60,7 +60,9 @@ def chunked(
 
 
 def opened(entries: Sequence[bytes]) -> list[BrowsedMessage]:
-    return [one for number, entry in enumerate(entries) for one in open_entry(5, number, entry)]
+    return [
+        message for number, entry in enumerate(entries) for message in open_entry(5, number, entry)
+    ]
 
 
 async def append(bench: AdminBench, entries: Sequence[bytes]) -> None:
@@ -72,13 +74,13 @@ def test_chunks_are_joined_at_the_last_one_as_clients_do() -> None:
     value = b"long value " * 40
     first, second, third = opened(chunked("m", value, 3, "k", codec=LZ4))
     assert first.kind is Kind.CHUNK
-    kinds = [joiner.add(one).kind for one in (first, second, second, first, second)]
+    kinds = [joiner.add(chunk).kind for chunk in (first, second, second, first, second)]
     assert kinds == [Kind.CHUNK] * 5
     whole = joiner.add(third)
     assert whole.message is not None
     assert (whole.kind, whole.message.value, whole.id) == (Kind.MESSAGE, value, "5:2")
     assert whole.message.key == "k"
-    sizes = [one.entry_bytes or 0 for one in (first, second, third)]
+    sizes = [chunk.entry_bytes or 0 for chunk in (first, second, third)]
     assert whole.entry_bytes == sum(sizes)
     assert joiner.add(third).problem == chunks.REPEATED
 
@@ -95,10 +97,10 @@ def test_a_message_that_lacks_a_chunk_says_so(kept: list[int]) -> None:
     assert last.problem == expected, "what was not read is not said to be missing"
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_chunks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "BYTES_MAX", 100)
     joiner = ChunkJoiner(from_beginning=True)
-    large = [joiner.add(one) for one in opened(chunked("l", b"x" * 150, 3, "k"))]
+    large = [joiner.add(chunk) for chunk in opened(chunked("l", b"x" * 150, 3, "k"))]
     assert large[-1].problem == LARGE
     monkeypatch.setattr(chunks, "INCOMPLETE_MAX", 2)
     begun = [opened(chunked(f"m{number}", b"ab", 2, "k")) for number in range(3)]
@@ -148,7 +150,7 @@ async def test_pages_have_whole_values_wherever_they_end(
         streams.append(stream)
     stored = []
     while any(streams):
-        key, entry, value = chance.choice([one for one in streams if one]).pop(0)
+        key, entry, value = chance.choice([stream for stream in streams if stream]).pop(0)
         stored.append(entry)
         if value is not None:
             expected.pop(key, None)
