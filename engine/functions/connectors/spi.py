@@ -109,6 +109,10 @@ class ConnectorContext(Protocol):
 
     def record_metric(self, name: str, value: float) -> None: ...
 
+    def trouble(self, text: str) -> None:
+        """Show the owner an error that ends nothing: it is counted as an exception."""
+        ...
+
 
 class Source(ABC):
     """Reads records from elsewhere, which the instance publishes. ``schema``: that of values which are bytes already,

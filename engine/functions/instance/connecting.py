@@ -63,6 +63,7 @@ class ConnectorPlace:
         self.output_topic = plan.output.topic
         self.log = logging.getLogger(plan.name)
         self.clock = clock
+        self._component = plan.component
         self._secrets = plan.secrets
         self._provider = secrets
         self._figures = figures
@@ -83,6 +84,10 @@ class ConnectorPlace:
 
     def record_metric(self, name: str, value: float) -> None:
         self._figures.user_metric(name, value)
+
+    def trouble(self, text: str) -> None:
+        self.log.error("%s", text)
+        self._figures.trouble(self._component, text, self.clock.wall_ms())
 
 
 class ConnectorInstance:

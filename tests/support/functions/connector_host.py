@@ -26,6 +26,7 @@ class FakeContext:
     secrets: dict[str, str] = field(default_factory=dict)
     state: dict[str, bytes] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
+    troubles: list[str] = field(default_factory=list)
 
     def secret(self, name: str) -> str | None:
         return self.secrets.get(name)
@@ -38,6 +39,9 @@ class FakeContext:
 
     def record_metric(self, name: str, value: float) -> None:
         self.metrics[name] = value
+
+    def trouble(self, text: str) -> None:
+        self.troubles.append(text)
 
 
 class Settlements:

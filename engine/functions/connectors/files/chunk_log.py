@@ -5,6 +5,7 @@ with the same sequences, so that a topic which deduplicates drops those that it 
 """
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -83,7 +84,7 @@ class ChunkLog:
         return [
             Record(
                 value,
-                key=chunk.name,
+                key=printable(chunk.name),
                 partition=self.partition,
                 sequence=chunk.first + number,
                 on_settled=settled,
@@ -108,5 +109,15 @@ class ChunkLog:
         document = json.dumps({"next": self._next, "pending": rows})
         await self._context.put_state(self._key, document.encode())
 
+    async def forget(self, name: str) -> None:
+        """Have a new thing of this name read from its start: the one that was read is gone."""
+        self._offsets.pop(name, None)
+        await self._context.put_state(self._offset_key(name), b"0")
+
     def _offset_key(self, name: str) -> str:
-        return f"{self._kind}/{name}"
+        return f"{self._kind}/{printable(name)}"
+
+
+def printable(name: str) -> str:
+    """Return a name as text: bytes of a file's name that are no UTF-8 as ``\\xNN``."""
+    return os.fsencode(name).decode(errors="backslashreplace") if not name.isascii() else name

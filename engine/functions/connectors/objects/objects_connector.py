@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from engine.functions.connectors.built_in import BuiltIn, ConnectorEnd
-from engine.functions.connectors.connector_settings import Schema, fields, number, text, url
+from engine.functions.connectors.connector_settings import Schema, fields, number, text, url, whole
 from engine.functions.connectors.files.chunk_log import ChunkLog, SourceChunk
 from engine.functions.connectors.objects.bundle_formats import LINES, READERS
 from engine.functions.connectors.objects.bundling_sink import BundlingSink, bundle_fields
 from engine.functions.connectors.spi import ConnectorContext, ConnectorError, Record, Source
 from engine.functions.connectors.tls_settings import TRUST, PemFiles, trust_field
 from engine.offload.errors import MissingObjectError
-from engine.offload.object_store import ObjectStore
+from engine.offload.object_store import BucketObject, ObjectStore
 from engine.offload.stores.obstore_stores import ANSWER_S, CONNECT_S, ObstoreStore
 
 CHUNK_RECORDS = 1000
@@ -56,6 +56,9 @@ SOURCE_SETTINGS = fields(
         "What becomes of an object whose records are all stored",
         KEEP,
         choices=(KEEP, DELETE),
+    ),
+    maxObjectBytes=whole(
+        "Bytes", "Bytes of an object at most; larger ones are reported", 256 << 20, 1, 1 << 32
     ),
     pollSeconds=number("Poll", "Seconds between listings of the bucket", 10.0, 0.05, 86_400),
 )
@@ -137,6 +140,8 @@ class ObjectsSource(Source):
         self._chunks = ChunkLog("objects", context)
         self._again = await self._chunks.load()
         self._values: dict[str, list[bytes]] = {}
+        self._stuck: set[str] = set()
+        """Objects that cannot be read, which were reported."""
         self._deletable: dict[str, list[SourceChunk]] = {}
 
     async def read(self) -> Sequence[Record]:
@@ -146,7 +151,7 @@ class ObjectsSource(Source):
             values = await self._values_of(chunk.name)
             if values is not None:
                 return self._records(chunk, values)
-            self._context.log.error("object %s went before its records were stored", chunk.name)
+            self._context.trouble(f"{chunk.name}: it went before its records were stored")
             chunk.unacked = 0
         while True:
             if not self._chunks.full:
@@ -155,10 +160,27 @@ class ObjectsSource(Source):
                     if records:
                         return records
                 async for listed in self._store.listed():
+                    if self._is_stuck(listed):
+                        continue
                     records = await self._next_of(listed.key)
                     if records:
                         return records
             await asyncio.sleep(self._settings["pollSeconds"])
+
+    def _is_stuck(self, listed: BucketObject) -> bool:
+        """Return whether an object cannot be read; one that is too large is reported once."""
+        most = self._settings["maxObjectBytes"]
+        if listed.size > most and listed.key not in self._stuck:
+            self._stuck.add(listed.key)
+            text = f"{listed.size} bytes exceed configs.maxObjectBytes, {most}"
+            self._context.trouble(f"{listed.key}: {text}")
+        return listed.key in self._stuck
+
+    async def _remove(self, key: str) -> None:
+        await self._store.delete([key])
+        # A new object may have the same key.
+        self._values.pop(key, None)
+        await self._chunks.forget(key)
 
     async def _next_of(self, key: str) -> list[Record]:
         """Return the next records of an object, none when it has been read."""
@@ -167,9 +189,14 @@ class ObjectsSource(Source):
         start = await self._chunks.offset(key)
         if start == END:
             if self._deletes and key not in self._deletable:  # the instance ended before it could
-                await self._store.delete([key])
+                await self._remove(key)
             return []
-        values = await self._values_of(key)
+        try:
+            values = await self._values_of(key)
+        except ConnectorError as error:  # it has another format than it should
+            self._stuck.add(key)
+            self._context.trouble(f"{key}: {error}")
+            return []
         if values is None:
             return []
         stop = start + CHUNK_RECORDS
@@ -199,7 +226,7 @@ class ObjectsSource(Source):
         await self._chunks.commit()
         for key, chunks in list(self._deletable.items()):
             if chunks[-1].stop == END and not any(chunk.unacked for chunk in chunks):
-                await self._store.delete([key])
+                await self._remove(key)
                 del self._deletable[key]
 
 

@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from engine.base.clock import SystemClock
+from engine.base.errors import UnusableField
 from engine.functions.connectors.connector_settings import checked
 from engine.functions.connectors.files.files_source import (
     CHUNK_BYTES,
@@ -141,14 +143,98 @@ async def test_instances_share_the_files(tmp_path: Path) -> None:
     assert sorted(values, key=int) == [b"%d" % n for n in range(20)]
 
 
-async def test_a_line_or_file_too_long_for_a_message_is_an_error_with_its_place(
+async def reported(source: FilesSource, context: FakeContext, count: int) -> list[Record]:
+    """Read until so many troubles were reported, and return the records meanwhile."""
+    records: list[Record] = []
+    async with asyncio.timeout(30):
+        while len(context.troubles) < count:
+            with suppress(TimeoutError):
+                records += await asyncio.wait_for(source.read(), 0.3)
+    return records
+
+
+async def test_a_line_or_file_too_long_is_reported_once_and_others_are_read(
     tmp_path: Path, context: FakeContext
 ) -> None:
     with pytest.raises(ConnectorError, match=r"configs\.folder"):
         await opened(tmp_path / "missing", context)
-    (tmp_path / "a").write_bytes(b"x" * CHUNK_BYTES)
-    with pytest.raises(ConnectorError, match="the line at byte 0"):
-        await (await opened(tmp_path, context)).read()
+    (tmp_path / "a").write_bytes(b"x" * (CHUNK_BYTES + 1))
+    (tmp_path / "b").write_bytes(b"fine\n")
+    source = await opened(tmp_path, context)
+    (record,) = await read_all(source, 1)
+    assert record.value == b"fine"
+    assert not await reported(source, context, 1)
+    assert "a@" in context.troubles[0]
+    assert "the line at byte 0 exceeds" in context.troubles[0]
     (tmp_path / "a").write_bytes(b"x" * (FILE_BYTES_MAX + 1))
-    with pytest.raises(ConnectorError, match="exceed a message's"):
-        await (await opened(tmp_path, context, mode="whole")).read()
+    whole = await opened(tmp_path, FakeContext(clock=SystemClock()), mode="whole")
+    (record,) = await read_all(whole, 1)
+    assert record.value == b"fine\n"
+    with suppress(TimeoutError):
+        await asyncio.wait_for(source.read(), 0.5)
+    assert len(context.troubles) == 1
+
+
+@pytest.mark.parametrize("pattern", ["../*", "/etc/*", "a/../../*", ""])
+async def test_a_pattern_that_leads_out_of_the_folder_is_refused(
+    tmp_path: Path, context: FakeContext, pattern: str
+) -> None:
+    with pytest.raises((ConnectorError, UnusableField), match=r"configs\.pattern"):
+        await opened(tmp_path, context, pattern=pattern)
+
+
+@pytest.mark.parametrize("mode", ["lines", "whole"])
+async def test_a_link_out_of_the_folder_is_followed_only_where_that_is_wanted(
+    tmp_path: Path, context: FakeContext, mode: str
+) -> None:
+    folder, outside = tmp_path / "folder", tmp_path / "folder-outside"
+    folder.mkdir()
+    outside.mkdir()
+    write(outside / "secret", "secret\n")
+    write(folder / "real", "real\n")
+    (folder / "link").symlink_to(outside / "secret")
+    (folder / "deep").symlink_to(outside)
+    (folder / "own").symlink_to(folder / "real")
+    os.mkfifo(folder / "pipe")
+    settings = {"pattern": "**/*", "mode": mode}
+    records = await reported(await opened(folder, context, **settings), context, 1)
+    assert {record.value.strip() for record in records} == {b"real"}
+    assert "leads out of the folder" in context.troubles[0]
+    source = await opened(folder, FakeContext(clock=SystemClock()), followLinks=True, **settings)
+    records = await read_all(source, 3)
+    assert {record.value.strip() for record in records} == {b"real", b"secret"}
+
+
+async def test_a_name_that_is_no_text_is_read_over_kills(
+    tmp_path: Path, context: FakeContext
+) -> None:
+    name = os.fsdecode(b"\xff\xc3\xa4.log")
+    write(tmp_path / name, "one\n")
+    for _ in range(2):
+        (record,) = await read_all(await opened(tmp_path, context), 1)
+        assert record.value == b"one"
+        assert record.key is not None
+        assert record.key.startswith("\\xff\u00e4.log@")
+        record.key.encode()
+
+
+async def test_a_folder_that_is_gone_ends_the_source(tmp_path: Path, context: FakeContext) -> None:
+    source = await opened(tmp_path, context)
+    tmp_path.rename(tmp_path.with_name("elsewhere"))
+    with pytest.raises(ConnectorError, match=r"configs\.folder"):
+        await asyncio.wait_for(source.read(), 30)
+
+
+async def test_a_new_file_in_the_place_of_a_deleted_one_is_read(
+    tmp_path: Path, context: FakeContext
+) -> None:
+    settings = {"mode": "whole", "afterwards": "delete"}
+    for value in (b"1", b"2", b"3"):  # file systems give a new file the number of one that is gone
+        (tmp_path / "spool").write_bytes(value)
+        source = await opened(tmp_path, context, **settings)
+        (record,) = await read_all(source, 1)
+        assert record.value == value
+        record.ack()
+        await source.commit()
+        assert not (tmp_path / "spool").exists()
+        assert all(stored == b"0" for key, stored in context.state.items() if "/" in key)

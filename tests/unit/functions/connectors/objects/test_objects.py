@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import obstore
+import pyarrow
 import pytest
 from obstore.store import S3Store
 from pyarrow import parquet
@@ -182,6 +183,37 @@ async def test_each_line_is_one_record_over_kills_and_an_object_goes_once_it_is_
         await source.commit()
     expected = [b"a%d" % n for n in range(count)] + [b"b0", b"b1"]
     assert [seen[n] for n in sorted(seen)] == expected
+
+
+async def test_an_object_that_cannot_be_read_is_reported_once_and_others_are_read(
+    bucket: dict[str, Any],
+) -> None:
+    store = store_of(bucket)
+    obstore.put(store, "a-large", bytes(2000))
+    obstore.put(store, "b-damaged", b"PAR1 nonsense")
+    target = io.BytesIO()
+    parquet.write_table(pyarrow.table({"n": [1, 2]}), target)
+    obstore.put(store, "c-good", target.getvalue())
+    context = FakeContext()
+    source = await source_of(bucket, context, format="parquet", maxObjectBytes=1000)
+    assert len(await read_all(source, 2)) == 2
+    with suppress(TimeoutError):
+        await asyncio.wait_for(source.read(), 1)
+    assert len(context.troubles) == 2
+    assert "a-large: 2000 bytes exceed configs.maxObjectBytes" in context.troubles[0]
+    assert "b-damaged: no Parquet file" in context.troubles[1]
+
+
+async def test_a_new_object_under_the_key_of_a_deleted_one_is_read(bucket: dict[str, Any]) -> None:
+    store, context = store_of(bucket), FakeContext()
+    for value in (b"1", b"2", b"3"):
+        obstore.put(store, "latest", value)
+        source = await source_of(bucket, context, afterwards="delete")
+        (record,) = await source.read()
+        assert record.value == value
+        record.ack()
+        await source.commit()
+        assert not objects_of(bucket)
 
 
 async def test_a_missing_bucket_is_an_error_that_names_the_object(bucket: dict[str, Any]) -> None:
