@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 from engine.base.errors import MagnetarError, PeerError
 from engine.client.errors import LostError, NoAnswerError, UnreachableError
 from engine.net.keepalive import KeepAlive
-from engine.net.network import Network
+from engine.net.network import READ_BYTES_MAX, Network, read_at_most
 from engine.net.tls import ContextSource
 from engine.net.transport import Connection
 from engine.wire import client_commands as say
@@ -59,6 +59,8 @@ class LinkSettings:
     """Feature flags of the client, besides those that its credentials imply."""
     listener_name: str | None = None
     """The listener of brokers whose addresses lookups return; None for the one of the connection that is asked."""
+    read_bytes_max: int = READ_BYTES_MAX
+    """Bytes read at once from a plain socket, for which a buffer is allocated each time."""
 
 
 class LinkUser(Protocol):
@@ -187,6 +189,8 @@ class BrokerLink(Connection):
 
     def opened(self) -> None:
         settings = self._settings
+        if self.transport is not None:
+            read_at_most(self.transport, settings.read_bytes_max)
         method, data, features = None, None, dict(settings.features or {})
         if settings.credentials is not None:
             method, data = settings.credentials(b"")

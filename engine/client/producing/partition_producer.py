@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from engine.base.budget import Budget
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
+from engine.base.loop import last_call
 from engine.client.client import PulsarClient, Reassigned, reassigned_by
 from engine.client.errors import (
     ClientError,
@@ -60,7 +61,8 @@ class SendResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """Limits of a batch: it is sent when it is full by either measure, or ``delay_s`` after its first message."""
+    """Limits of a batch: it is sent when it is full by either measure, or ``delay_s`` after its first message; 0: in
+    the same turn of the loop."""
 
     messages_max: int = 1000
     bytes_max: int = 128 * 1024
@@ -159,6 +161,8 @@ class PartitionProducer:
         self._batch: list[OutgoingMessage] = []
         self._batch_bytes = 0
         self._batch_timer: asyncio.TimerHandle | None = None
+        self._call_last = last_call(self._loop)
+        self._flush_due = False
         self._timeout_timer: asyncio.TimerHandle | None = None
         self._first_chunk = Position(-1, -1)
 
@@ -305,8 +309,19 @@ class PartitionProducer:
             full = len(self._batch) >= batching.messages_max
             if full or self._batch_bytes >= batching.bytes_max:
                 self.flush()
-        if self._batch and self._batch_timer is None:
+        if not self._batch:
+            return
+        if not batching.delay_s:
+            if not self._flush_due:
+                self._flush_due = True
+                self._call_last(self._flush_last)
+        elif self._batch_timer is None:
             self._batch_timer = self._loop.call_later(batching.delay_s, self.flush)
+
+    def _flush_last(self) -> None:
+        """Send what this turn of the loop has gathered."""
+        self._flush_due = False
+        self.flush()
 
     def send_as(self, message: OutgoingMessage, sequence_id: int) -> None:
         """Send one message with a sequence id of the caller, above those before it; later ids follow it."""

@@ -1,6 +1,7 @@
 """The process of one instance: ``FD`` is its socket to the worker, which answers its first line with the plan."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.base.clock import SystemClock
+from engine.base.loop import EventLoop
 from engine.functions.instance.connecting import ConnectorInstance
 from engine.functions.instance.control import LINE_BYTES_MAX, ControlEnd, packed, unpacked
 from engine.functions.instance.figures import InstanceFigures
@@ -159,7 +161,9 @@ def main(descriptor: int, root: str) -> None:
     )
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # what code prints is its log
     sys.setswitchinterval(SWITCH_S)
-    status = asyncio.run(_serve(descriptor, root))
+    gc.freeze()  # our modules stay: the collector need not look at them again, which takes longer than a message
+    with asyncio.Runner(loop_factory=EventLoop) as runner:
+        status = runner.run(_serve(descriptor, root))
     logging.shutdown()
     sys.stdout.flush()
     os._exit(status)

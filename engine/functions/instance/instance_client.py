@@ -16,6 +16,9 @@ from engine.net.tls import ClientFiles
 log = logging.getLogger(__name__)
 
 RENEW_S = 300.0
+READ_BYTES_MAX = 64 * 1024
+"""Bytes read at once. The allocator of an instance's process maps each larger buffer and unmaps it again, which costs
+three system calls for each message that comes alone."""
 
 
 class PresentBrokers:
@@ -54,7 +57,10 @@ def client_of(
         entropy=RandomEntropy(),
         brokers=PresentBrokers(plan.service_url, brokers),
         settings=LinkSettings(
-            "Magnetar-functions", credentials=credentials if plan.token_file else None, tls=tls
+            "Magnetar-functions",
+            credentials=credentials if plan.token_file else None,
+            tls=tls,
+            read_bytes_max=READ_BYTES_MAX,
         ),
     )
 

@@ -159,6 +159,19 @@ async def test_batches_are_full_or_late_and_their_messages_are_numbered(kind: in
         assert producer.published.messages.total == 12
 
 
+async def test_a_batch_without_a_delay_has_what_one_turn_of_the_loop_sent() -> None:
+    settings = ProducerSettings(batching=BatchSettings(delay_s=0.0))
+    async with publishing(settings) as (_, publisher):
+        for turn in (1, 2):
+            for number in numbered(0, 3):
+                publisher.send(number)
+            assert publisher.producer._batch, "it waits for the rest of the turn"
+            await asyncio.sleep(0)
+            assert not publisher.producer._batch, "it waits for no timer"
+            await publisher.answers(3 * turn)
+        assert [len(entry.messages) for entry in await stored(publisher)] == [3, 3]
+
+
 async def test_messages_without_a_receipt_are_resent_after_any_loss() -> None:
     async with publishing() as (bench, publisher):
         sent = 0
