@@ -174,11 +174,33 @@ EDITS = (
     Edit(
         "a-page-of-latest-values-misses-a-compaction",
         "gateway/services/browsing/latest_values.py::_KeyedPart.page",
-        "start.position <= tuple(horizon or ())",
-        "start.position <= ()",
+        "reached <= tuple(horizon or ())",
+        "reached <= ()",
         (
             "unit/gateway/services/browsing/test_latest_values.py::"
             "test_a_compaction_between_two_pages_refuses_the_second",
+        ),
+        holds="J13",
+    ),
+    Edit(
+        "a-page-of-latest-values-forgets-chunks-before-it",
+        "gateway/services/browsing/latest_values.py::_token",
+        "part.rest_chunks()",
+        "None",
+        (
+            "unit/gateway/services/browsing/test_chunks.py::"
+            "test_pages_have_whole_values_wherever_they_end",
+        ),
+        holds="J13",
+    ),
+    Edit(
+        "a-message-that-lacks-a-chunk-replaces-a-value",
+        "gateway/services/browsing/latest_values.py::is_partial",
+        "or browsed.problem in (INCOMPLETE, REPEATED)",
+        "or browsed.problem == REPEATED",
+        (
+            "unit/gateway/services/browsing/test_chunks.py::"
+            "test_a_message_that_lacks_a_chunk_does_not_replace_the_value_before",
         ),
         holds="J13",
     ),
