@@ -38,14 +38,21 @@ def _row_texts(cluster: Cluster) -> RowTexts:
 
 
 async def topics(
-    viewer: Viewer, cluster: Cluster, params: Params, *, limit_max: int = LIMIT_MAX
+    viewer: Viewer,
+    cluster: Cluster,
+    params: Params,
+    *,
+    limit_max: int = LIMIT_MAX,
+    is_pushed: bool = False,
 ) -> JsonText:
-    """Return a window of the list of topics that are seen. ``params`` as in ``api.FILTERS``. Raises InvalidField."""
+    """Return a window of the list of topics that are seen. ``params`` as in ``api.FILTERS``. ``is_pushed``: trends that
+    were not read yet are left out, since the next message has them. Raises InvalidField."""
     offset, limit = window(params, limit_max)
     chosen = chosen_of(params)
     snapshot = await cluster.collector.snapshot()
     names = snapshot.select(viewer, chosen).names(offset, offset + limit)
-    trends_of = await _trends(cluster, names)
+    history = cluster.history
+    trends_of = history.trends_at_once(names) if is_pushed else await _trends(cluster, names)
     at, attention = snapshot.at, snapshot.attention
     texts = cluster.part(_row_texts)
     rows = [

@@ -124,20 +124,29 @@ class Collector:
     @property
     def version(self) -> object:
         """A value that changes whenever a snapshot's content does, times left out; for any thread."""
+        if self._bookies is None or (of_topics := self.version_of_topics) is None:
+            return None
+        return (
+            of_topics,
+            self.subscriptions.version,
+            self.links.version,
+            [(link.remote, causes) for link, causes in self.attention.broken_links],
+            self.repair.version,
+        )
+
+    @property
+    def version_of_topics(self) -> object:
+        """A value that changes whenever the rows of topics do, times and trends left out; for any thread."""
         if self._snapshot is None or self._bookies is None:
             return None
         return (
             self._topics.version,
             self.findings.version,
-            self.subscriptions.version,
-            self.links.version,
             self.attention.version,
             self.attention.last_round,
-            [(link.remote, causes) for link, causes in self.attention.broken_links],
             self.health.hops.version,
             self._bookies.version,
             self._brokers.version,
-            self.repair.version,
         )
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:

@@ -47,7 +47,8 @@ _LATER_TABLES = f"""
 {steps.TABLES};
 CREATE TABLE IF NOT EXISTS causes (topic TEXT NOT NULL, subscription TEXT NOT NULL, cause TEXT NOT NULL,
     since INTEGER NOT NULL, at_least INTEGER NOT NULL, ended INTEGER NOT NULL, backlog INTEGER, seen INTEGER,
-    PRIMARY KEY (topic, subscription)) WITHOUT ROWID
+    PRIMARY KEY (topic, subscription)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS recent_series ON recent (series)
 """
 """Tables that files of earlier versions lack, hence outside the schema. ``causes.seen``: null while it lasts."""
 _COLUMNS = ", ".join(COLUMNS)
@@ -211,12 +212,12 @@ class HistoryFile:
         changed = [series for (series,) in db.execute("SELECT DISTINCT series FROM recent")]
         db.execute(
             f"INSERT OR REPLACE INTO points SELECT series, slot, {_COLUMNS} FROM recent"
-            " ORDER BY series, slot"
+            " NOT INDEXED ORDER BY series, slot"
         )
         db.execute(
             "UPDATE series SET figures = newest.figures, figures_at = newest.at FROM"
-            " (SELECT series, figures, max(slot) AS at FROM recent WHERE figures IS NOT NULL"
-            " GROUP BY series) AS newest WHERE series.id = newest.series"
+            " (SELECT series, figures, max(slot) AS at FROM recent NOT INDEXED"
+            " WHERE figures IS NOT NULL GROUP BY series) AS newest WHERE series.id = newest.series"
         )
         db.execute("INSERT OR IGNORE INTO unrolled SELECT DISTINCT series FROM recent")
         db.execute("DELETE FROM recent")

@@ -1,6 +1,7 @@
 """Queries of a cluster's history, for any process. The points of a slot are available about a second after its end."""
 
 import asyncio
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
@@ -25,12 +26,16 @@ from gateway.services.history.slots import (
     joined,
 )
 
+log = logging.getLogger(__name__)
+
 HOUR_MINUTES = 60
 DAY_MINUTES = 1_440
 WEEK_MINUTES = 7 * DAY_MINUTES
 TREND_MINUTES = 15
 TRENDS_MAX = 16_384
 """Bound on the cached trends, about 10 MB."""
+TRENDS_PAUSE_S = 0.5
+"""Time between two readings of trends that no caller waits for."""
 LATE_MS = 3_000
 """Time after a slot's end within which it may not be written yet."""
 T = TypeVar("T")
@@ -77,6 +82,11 @@ class History:
         self._lock = threading.Lock()
         self._wanted: dict[str, None] = {}
         """Topics whose trends are to be read, of all concurrent callers."""
+        self.trends_version = 0
+        """A number that grows when ``trends_at_once`` may return more."""
+        self._behind: dict[str, None] = {}
+        """Topics whose trends are to be read for no waiting caller, by ``_renewal``."""
+        self._renewal: asyncio.Task[None] | None = None
 
     async def _query(self, query: Callable[[HistoryFile], T]) -> T | None:
         """Return the query's result; None while there is no file. Raises NotReady when the file cannot be read."""
@@ -110,21 +120,54 @@ class History:
     async def trends(self, names: Sequence[str]) -> dict[str, Trend]:
         """Return the backlogs of topics at the ends of the last ``TREND_MINUTES`` minutes, oldest first.
 
-        None stands for an unknown backlog. The file is read at most once a minute per topic.
+        None stands for an unknown backlog. The file is read at most once a minute per topic. Raises NotReady.
         """
-        minute = (now_ms() - LATE_MS) // 60_000
-        wanted = [name for name in names if self._trends.get(name, (0,))[0] != minute]
-        if wanted:
-            with self._lock:
-                self._wanted |= dict.fromkeys(wanted)
-            trends = await self._query(partial(self._read_wanted, minute)) or {}
-            for name, trend in trends.items():
-                # Insertion order is the age of the entries, by which the oldest are dropped.
-                self._trends.pop(name, None)
-                self._trends[name] = (minute, trend)
-            while len(self._trends) > TRENDS_MAX:
-                del self._trends[next(iter(self._trends))]
-        return {name: self._trends[name][1] for name in names if name in self._trends}
+        minute = _last_minute()
+        if wanted := self._outdated(names, minute):
+            await self._renew(wanted, minute)
+        return self._kept(names)
+
+    def trends_at_once(self, names: Sequence[str]) -> dict[str, Trend]:
+        """Return the trends that were read before, also those of an earlier minute; ``trends_version`` grows once the
+        others are read, those of all callers together. On one event loop."""
+        if outdated := self._outdated(names, _last_minute()):
+            self._behind |= dict.fromkeys(outdated)
+            if self._renewal is None:
+                loop = asyncio.get_running_loop()
+                self._renewal = loop.create_task(self._renew_behind(), name="trends")
+        return self._kept(names)
+
+    def _outdated(self, names: Sequence[str], minute: int) -> list[str]:
+        kept = self._trends
+        return [name for name in names if name not in kept or kept[name][0] != minute]
+
+    def _kept(self, names: Sequence[str]) -> dict[str, Trend]:
+        kept = self._trends
+        return {name: kept[name][1] for name in names if name in kept}
+
+    async def _renew(self, wanted: Sequence[str], minute: int) -> bool:
+        """Read the trends; return whether there were any to read."""
+        with self._lock:
+            self._wanted |= dict.fromkeys(wanted)
+        trends = await self._query(partial(self._read_wanted, minute)) or {}
+        for name, trend in trends.items():
+            # Insertion order is the age of the entries, by which the oldest are dropped.
+            self._trends.pop(name, None)
+            self._trends[name] = (minute, trend)
+        while len(self._trends) > TRENDS_MAX:
+            del self._trends[next(iter(self._trends))]
+        return bool(trends)
+
+    async def _renew_behind(self) -> None:
+        while self._behind:
+            # Where more topics are watched than trends are kept, each reading makes others outdated.
+            await asyncio.sleep(TRENDS_PAUSE_S)
+            wanted, self._behind = list(self._behind), {}
+            try:
+                self.trends_version += await self._renew(wanted, _last_minute())
+            except NotReady as error:
+                log.warning("rows are shown without trends error=%r", error)
+        self._renewal = None
 
     def _read_wanted(self, minute: int, file: HistoryFile) -> dict[str, Trend]:
         """Read the trends of all callers; empty when an earlier call has read them."""
@@ -249,3 +292,8 @@ def _of_subscription(topic: Point, own: Point) -> Point:
     if topic[_RATE_OUT] is None:
         return NOT_KNOWN
     return (topic[0], own[_RATE_OUT], topic[2], None, own[_BACKLOG])
+
+
+def _last_minute() -> int:
+    """Return the number of minutes whose points are written, counted from the epoch."""
+    return (now_ms() - LATE_MS) // 60_000
