@@ -11,8 +11,37 @@ LOGGED = "unit/functions/instance/state/test_logged_inputs.py"
 SLICE_LOG = "unit/functions/instance/state/test_slice_log.py"
 LOGGED_INPUTS = "engine/functions/instance/state/logged_inputs.py::LoggedInputs"
 STORE = "engine/functions/instance/state/registers.py::LocalStore"
+CLIENT = "unit/functions/instance/test_instance_client.py"
+THREADS = "unit/functions/runtime/test_threads.py"
 
 EDITS: tuple[Edit, ...] = (
+    Edit(
+        "an-instance-keeps-the-brokers-of-its-start",
+        "engine/functions/instance/instance_client.py::PresentBrokers.__call__",
+        "if self._ask is not None:",
+        "if False:",
+        (f"{CLIENT}::test_each_lookup_has_the_brokers_that_there_are_then",),
+        "F3",
+    ),
+    Edit(
+        "an-instance-forgets-all-brokers-while-none-are-known",
+        "engine/functions/instance/instance_client.py::PresentBrokers.__call__",
+        "self._urls = _urls(await self._ask()) or self._urls",
+        "self._urls = _urls(await self._ask())",
+        (f"{CLIENT}::test_the_last_known_brokers_stay_while_no_others_are_known",),
+        "F3",
+    ),
+    Edit(
+        "a-start-on-a-thread-is-waited-for",
+        "engine/functions/runtime/threads.py::ThreadRuntime.start",
+        "instance.begin()",
+        "await instance._start()",
+        (
+            f"{THREADS}::test_an_instance_that_is_stopped_while_it_starts_leaves_no_connection_"
+            "thread_or_folder",
+        ),
+        "F3",
+    ),
     Edit(
         "a-stored-result-is-sent-again",
         "engine/functions/instance/lanes.py::PartitionLane.send",
