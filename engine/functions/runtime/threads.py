@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.base.clock import SystemClock
 from engine.base.errors import MagnetarError
+from engine.base.loop import collect_all
 from engine.base.tasks import TaskScope, contained
 from engine.functions.instance.connecting import ConnectorInstance
 from engine.functions.instance.figures import InstanceFigures
@@ -22,12 +23,23 @@ from engine.functions.runtime.ports import ExitReason, InstanceSpec, InstanceSta
 from engine.functions.runtime.processes import stats_of, status_of
 from engine.functions.runtime.unpacking import Unpacker
 
+ENDS_PER_COLLECTION = 50
+"""Ended instances after which the whole heap is searched for cycles. An instance is full of them, and the collector of
+a worker looks at young objects alone until the heap has doubled."""
+
 
 class InstanceThread:
     """One instance inside this process; made by ``ThreadRuntime``."""
 
-    def __init__(self, plan: InstancePlan, brokers: Callable[[], Awaitable[str]] | None) -> None:
+    def __init__(
+        self,
+        plan: InstancePlan,
+        brokers: Callable[[], Awaitable[str]] | None,
+        on_gone: Callable[[], None],
+    ) -> None:
+        """``on_gone`` is called once after ``stop`` has removed it."""
         self._plan = plan
+        self._on_gone = on_gone
         self._clock = SystemClock()
         self._client = client_of(plan, brokers)
         self._figures = InstanceFigures(plan.labels, plan.component)
@@ -104,6 +116,7 @@ class InstanceThread:
             await self._instance.stop(grace_s)
         await self._client.close()
         await asyncio.to_thread(shutil.rmtree, Path(self._plan.folder), ignore_errors=True)
+        self._on_gone()
 
     async def wait(self) -> ExitReason:
         return await asyncio.shield(self._ended)
@@ -114,6 +127,13 @@ class ThreadRuntime:
 
     def __init__(self, unpacker: Unpacker) -> None:
         self._unpacker = unpacker
+        self._gone = 0
+
+    def _count_gone(self) -> None:
+        self._gone += 1
+        if self._gone % ENDS_PER_COLLECTION == 0:
+            # Later: the last one is still in use by those who stop it.
+            asyncio.get_running_loop().call_soon(collect_all)
 
     async def start(self, spec: InstanceSpec) -> InstanceThread:
         """Start an instance. Raises InstanceError."""
@@ -122,6 +142,7 @@ class ThreadRuntime:
         code: list[str] = []
         if spec.package is not None:
             code = await asyncio.to_thread(self._unpacker.unpack, spec.package, folder / "code")
-        instance = InstanceThread(plan_of(with_token(spec), code), spec.brokers)
+        plan = plan_of(with_token(spec), code)
+        instance = InstanceThread(plan, spec.brokers, self._count_gone)
         instance.begin()
         return instance

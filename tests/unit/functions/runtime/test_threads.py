@@ -1,12 +1,15 @@
-"""Instances on threads: what is stopped before it has started leaves nothing."""
+"""Instances on threads leave nothing when they are stopped, also while they start."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
 
 from engine.functions.definitions.functions_pb2 import FunctionMetaData
+from engine.functions.runtime import threads
 from engine.functions.runtime.errors import InstanceError
 from engine.functions.runtime.ports import InstanceSpec
 from engine.functions.runtime.runtime_kinds import runtime_of
@@ -61,3 +64,24 @@ async def test_an_instance_that_is_stopped_while_it_starts_leaves_no_connection_
             await until(lambda: not broker.open, "the end of the connection")
     assert not [thread for thread in threading.enumerate() if thread.name == "function"]
     assert not (tmp_path / "run").exists()
+
+
+async def test_instances_that_were_stopped_leave_no_memory_though_old_objects_are_not_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "ENDS_PER_COLLECTION", 5)
+    left: list[weakref.ref[object]] = []
+    async with SilentBroker() as url:
+        runtime = runtime_of("thread", tmp_path / "environments")
+        gc.disable()
+        try:
+            for _ in range(10):
+                started = await runtime.start(spec_of(url, tmp_path))
+                left.append(weakref.ref(started._instance))  # type: ignore[attr-defined]
+                gc.freeze()
+                await started.stop(5)
+                del started
+            await until(lambda: sum(ref() is not None for ref in left) <= 1, "their memory")
+        finally:
+            gc.enable()
+            gc.unfreeze()
