@@ -51,6 +51,7 @@ def context(browser: Browser, life: Life) -> Iterator[BrowserContext]:
     with browser.new_context(
         base_url=life.instance.http, viewport={"width": 1440, "height": 900}
     ) as context:
+        context.set_default_timeout(PATIENCE_MS)  # a busy machine opens 19 pages slowly
         yield context
 
 

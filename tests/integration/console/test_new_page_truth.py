@@ -304,6 +304,46 @@ def test_a_killed_part_is_named_by_the_next_messages_of_the_live_feed(
     assert beats <= BEATS_MAX
 
 
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", ["functions-worker", "gateway"])
+def test_a_confirmed_change_of_a_source_whose_part_is_killed_is_no_success_unless_it_was_made(
+    instance: Instance, client: pulsar.Client, change_set: str, part: str
+) -> None:
+    """The part stands still while the change is sent, and is killed with it."""
+    until_blocking(lambda: all_well(instance), bound_s=180, poll_s=0.5)
+    path = f"{C}/functions/source/public/default/ticks"
+    config = instance.rest("GET", path)[1]["config"]
+    rate = 2 if config["configs"].get("rate") != 2 else 3
+    changed = {**config, "configs": {**config["configs"], "rate": rate}}
+    body = {"preview": True, "config": changed}
+    status, preview = instance.rest("POST", f"{path}/deploy", body)
+    assert status == 200, preview
+    assert preview["token"], preview
+    answers: list[int | None] = []
+
+    def confirm() -> None:
+        try:
+            token = {"token": preview["token"]}
+            answers.append(instance.rest("POST", f"{path}/deploy", token, timeout_s=120)[0])
+        except OSError:  # the gateway is gone with the answer
+            answers.append(None)
+
+    pid = int(instance.child(part)["pid"])
+    os.kill(pid, signal.SIGSTOP)
+    calling = threading.Thread(target=confirm, daemon=True)
+    calling.start()
+    time.sleep(1)  # time: the call has reached the part, or waits for it
+    os.kill(pid, signal.SIGKILL)
+    calling.join(150)
+    assert not calling.is_alive(), "the call waits without an end"
+    instance.wait_running(part)
+    until_blocking(lambda: all_well(instance), bound_s=180, poll_s=0.5)
+    is_made = instance.rest("GET", path)[1]["config"]["configs"].get("rate") == rate
+    print(f"{part} killed: answer {answers}, made: {is_made}")
+    assert answers[0] is None or answers[0] >= 500 or is_made
+    assert answers[0] is None or answers[0] < 500 or answers[0] == 503
+
+
 @pytest.mark.timeout(300)
 def test_clients_of_a_frozen_broker_are_missing_with_its_name(
     instance: Instance, client: pulsar.Client, change_set: str
