@@ -277,12 +277,17 @@ class HistoryFile:
                     figures[topic] = ((slot + 1) * SLOT_MS, values)
         return figures
 
-    def points(self, subjects: Sequence[Subject], first: int, last: int) -> list[list[Point]]:
-        """Return for each subject a point of each slot from ``first`` to ``last``, from one snapshot of the file."""
+    def points(
+        self, subjects: Sequence[Subject], first: int, last: int, every: int = 1
+    ) -> list[list[Point]]:
+        """Return for each subject a point of each slot from ``first`` to ``last``, or of the last one of ``every`` so
+        many of them, from one snapshot of the file."""
         with self._transaction("DEFERRED"):
-            return self._points(list(map(self._id, subjects)), first, last)
+            return self._points(list(map(self._id, subjects)), first, last, every)
 
-    def _points(self, ids: Sequence[int | None], first: int, last: int) -> list[list[Point]]:
+    def _points(
+        self, ids: Sequence[int | None], first: int, last: int, every: int = 1
+    ) -> list[list[Point]]:
         known = steps.known_from(self._db, first)
         rows: dict[int | None, steps.Rows] = {None: []}
         for series in ids:
@@ -290,7 +295,7 @@ class HistoryFile:
                 rows[series] = steps.moved(self._db, series, first)
         for series, slot, *point in self._db.execute(_RECENT, (json.dumps(ids),)):
             rows[series].append((slot, tuple(point)))
-        return [expanded(rows[series], known, first, last) for series in ids]
+        return [expanded(rows[series], known, first, last, every) for series in ids]
 
     def rolled_up(self, subjects: Sequence[Subject], first: int, last: int) -> list[list[Point]]:
         """Return for each subject a point of each step from ``first`` to ``last``, which has ended, from one snapshot

@@ -177,10 +177,10 @@ class History:
             return {}
         last = minute * MINUTE_SLOTS - 1
         first = last - TREND_MINUTES * MINUTE_SLOTS + 1
-        points = file.points([Subject(name) for name in wanted], first, last)
+        points = file.points([Subject(name) for name in wanted], first, last, MINUTE_SLOTS)
         return {
-            name: tuple(point[_BACKLOG] for point in slots[MINUTE_SLOTS - 1 :: MINUTE_SLOTS])
-            for name, slots in zip(wanted, points, strict=True)
+            name: tuple(point[_BACKLOG] for point in minutes)
+            for name, minutes in zip(wanted, points, strict=True)
         }
 
     async def reading(self, topic: str, subscription: str, minutes: int, ago: int = 0) -> Reading:

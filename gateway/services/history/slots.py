@@ -189,22 +189,27 @@ class Slots:
 
 
 def expanded(
-    rows: Iterable[tuple[int, Point]], known: Iterable[tuple[int, int]], first: int, last: int
+    rows: Iterable[tuple[int, Point]],
+    known: Iterable[tuple[int, int]],
+    first: int,
+    last: int,
+    every: int = 1,
 ) -> list[Point]:
-    """Return a point for each slot from ``first`` to ``last``.
+    """Return a point for each slot from ``first`` to ``last``, or for the last one of ``every`` so many of them.
 
     ``rows``: recorded points by ascending slot, beginning with the last one that is not after ``first``. ``known``:
     first and last slot of each run of recorded slots.
     """
     covered = bytearray(max(0, last - first + 1))
     for begin, end in known:
-        for slot in range(max(begin, first), min(end, last) + 1):
-            covered[slot - first] = 1
+        start, stop = max(begin, first) - first, min(end, last) + 1 - first
+        if start < stop:
+            covered[start:stop] = bytes((1,)) * (stop - start)
     remaining = iter(rows)
     upcoming = next(remaining, None)
     point = NOT_KNOWN
     points = []
-    for slot in range(first, last + 1):
+    for slot in range(first + every - 1, last + 1, every):
         while upcoming is not None and upcoming[0] <= slot:
             point, upcoming = upcoming[1], next(remaining, None)
         points.append(point if covered[slot - first] else NOT_KNOWN)

@@ -120,6 +120,9 @@ def test_slots_that_were_not_recorded_are_gaps() -> None:
     rows = [(1, QUIET), (6, (5, 5, 5, 5, 5))]
     points = expanded(rows, [(1, 3), (6, 7)], 2, 8)
     assert [point[0] for point in points] == [0, 0, None, None, 5, 5, None]
+    for every in (2, 3, 7, 8):
+        ends = points[every - 1 :: every]
+        assert expanded(rows, [(1, 3), (6, 7), (9, 9)], 2, 8, every) == ends
 
 
 def test_points_of_minutes_are_means_and_know_what_any_of_theirs_knows() -> None:

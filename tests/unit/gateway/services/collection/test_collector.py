@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from engine.admin.api.rows import ROW_COLUMNS, SubscriptionCell
 from engine.auth.viewer import ALL
 from engine.base.names import TopicName
 from engine.metadata.store import MetadataStore, StoreUnavailableError
@@ -12,6 +13,7 @@ from gateway.services import catalog
 from gateway.services.bookies import Bookies
 from gateway.services.collection.collector import Collector
 from gateway.services.engine_link import Engine, EngineLink
+from gateway.services.feeds.row_list import RowChanges
 from gateway.services.health.hops import HopError, Kind
 from gateway.services.index.selection import Chosen
 
@@ -57,6 +59,26 @@ def test_a_list_of_topics_that_could_not_be_read_is_read_in_the_next_round(
             a_round(engine, collector)
     a_round(engine, collector)
     assert listed(collector) == ["new"]
+
+
+def test_changes_of_subscriptions_are_no_change_of_the_rows_of_topics(engine: EngineLink) -> None:
+    collector = made(engine)
+    a_round(engine, collector)
+    name = "persistent://public/default/t"
+
+    def changed(backlog: int, *, topic: bool) -> tuple[bool, bool]:
+        """Report a backlog; return whether everything, and whether the rows of topics changed."""
+        before = collector.version, collector.version_of_topics
+        if topic:
+            row = [name, *(backlog for _ in ROW_COLUMNS)]
+            collector.topics.apply("b", RowChanges(1, [row], []))
+        cell = list(SubscriptionCell("work", backlog, 7))
+        collector.findings.apply("b", RowChanges(1, [[name, cell]], []))
+        return collector.version != before[0], collector.version_of_topics != before[1]
+
+    assert changed(1, topic=True) == (True, True)
+    assert changed(2, topic=False) == (True, False)
+    assert changed(3, topic=True) == (True, True)
 
 
 def test_after_an_unexpected_failure_topics_are_read_again(
