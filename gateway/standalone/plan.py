@@ -493,7 +493,8 @@ def _functions_worker(
         f"{prefix}WORKER_ID": f"{member.prefix}functions-worker",
     }
     if member.number == 0:  # The gateway's paths without the name of a cluster are the first one's.
-        env[f"{prefix}FUNCTION_WEB_SERVICE_URL"] = f"http://{options.host}:{ports['HTTP']}"
+        scheme, web = ("https", "HTTPS") if options.secure else ("http", "HTTP")
+        env[f"{prefix}FUNCTION_WEB_SERVICE_URL"] = f"{scheme}://{options.host}:{ports[web]}"
     if options.secure:
         own_ports["https"] = ports["FUNCTIONS_TLS"] + member.number
         env |= {

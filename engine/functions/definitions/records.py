@@ -19,6 +19,9 @@ COMPONENTS: dict[FunctionDetails.ComponentType, Literal["function", "source", "s
 ROLE_PROVIDER = "magnetar.role"
 """Provider in the FunctionAuthenticationSpec of a function whose data is its role."""
 
+CLEAR_TOKEN = "ClearTextFunctionTokenAuthProvider"
+"""End of the name of Apache's provider whose data is the token itself."""
+
 
 class FunctionRecordError(PeerError):
     """Bytes that are no such record."""
@@ -72,3 +75,11 @@ def role_of(metadata: FunctionMetaData) -> str:
     """Return the role that a function logs in with; empty where it has none, or a token of Apache's."""
     spec = metadata.functionAuthSpec
     return spec.data.decode() if spec.provider == ROLE_PROVIDER else ""
+
+
+def has_clear_token(metadata: FunctionMetaData) -> bool:
+    """Return whether a function has a token that an Apache worker stored. These name no provider (4.0.8)."""
+    spec = metadata.functionAuthSpec
+    if not spec.provider:
+        return spec.data.count(b".") == 2
+    return spec.provider.endswith(CLEAR_TOKEN)

@@ -14,7 +14,7 @@ from engine.functions.definitions.functions_pb2 import (
     ProcessingGuarantees,
     SubscriptionType,
 )
-from engine.functions.definitions.records import component_of, role_of
+from engine.functions.definitions.records import component_of, has_clear_token, role_of
 from engine.functions.instance.instance_plan import (
     InputPlan,
     InstancePlan,
@@ -25,8 +25,6 @@ from engine.functions.instance.instance_plan import (
 from engine.functions.runtime.errors import InstanceError
 from engine.functions.runtime.ports import InstanceSpec
 
-CLEAR_TOKEN = "ClearTextFunctionTokenAuthProvider"
-"""Apache's provider whose data is the token itself."""
 WINDOW = "__WINDOWCONFIGS__"
 """The name among the user's settings under which Apache's records keep windows."""
 
@@ -108,7 +106,7 @@ def with_token(spec: InstanceSpec) -> InstanceSpec:
     """
     metadata: FunctionMetaData = spec.function
     spec_of_auth = metadata.functionAuthSpec
-    if spec.token_file is not None or not spec_of_auth.provider.endswith(CLEAR_TOKEN):
+    if spec.token_file is not None or not has_clear_token(metadata):
         return spec
     path = spec.folder.absolute() / "token"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

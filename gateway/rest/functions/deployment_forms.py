@@ -39,11 +39,22 @@ async def deployment_form(request: HttpRequest, kind: Kind) -> DeploymentForm:
             raise InvalidField(PACKAGE_URL, "must be a string")
         return DeploymentForm(parse_config(kind, body or None), CodeGiven(url=url))
     parts = parts_of(await form_body(request), content_type)
+    _check_type(parts.get(f"{kind}Config"), kind)
     config = parse_config(kind, json_part(parts, f"{kind}Config"))
     options = json_part(parts, "updateOptions") or {}
     if not isinstance(options, dict):
         raise InvalidField("updateOptions", "must be a JSON object")
     return DeploymentForm(config, code_of(parts), options.get("updateAuthData") is True)
+
+
+def _check_type(config: Part | None, kind: Kind) -> None:
+    """Raise InvalidRequest for a config of another type: Apache takes it for absent, which its sender cannot see."""
+    if config is not None and config.content_type != "application/json":
+        given = config.content_type or "none"
+        raise InvalidRequest(
+            f"{kind.capitalize()} config is not provided: the part {config.name} must have the type application/json, "
+            f"not {given}"
+        )
 
 
 def code_of(parts: dict[str, Part]) -> CodeGiven:

@@ -27,7 +27,6 @@ from engine.functions.definitions.records import (
     component_of,
     encode,
     parse,
-    role_of,
 )
 from engine.functions.ports import OnComponents, OnFunction, OnInstances
 from engine.functions.worker.answering import instance_reports as reports
@@ -42,6 +41,7 @@ from engine.functions.worker.placing.leading import FunctionLeader
 from engine.functions.worker.running.function_tokens import (
     role_after_update,
     role_for,
+    role_given,
     with_role,
 )
 from engine.metadata import paths
@@ -186,7 +186,7 @@ class FunctionOperations:
         if of.package:
             changed.packageLocation.CopyFrom(_location(of.package, of.file_name))
         if self._superusers is not None:
-            role = role_of(stored)
+            role = role_given(stored)
             now = role_after_update(role, _caller(), self._superusers)
             if now != role:
                 with_role(changed, now)

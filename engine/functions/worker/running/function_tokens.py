@@ -6,10 +6,11 @@ from engine.auth.authenticators import jws
 from engine.auth.authenticators.key_texts import secret_key, signing_key
 from engine.auth.authenticators.provider import ProviderError
 from engine.auth.authenticators.signing_keys import SigningKey
+from engine.auth.credentials import AuthenticationFailed
 from engine.auth.settings import TokenSettings
 from engine.base.clock import Clock
 from engine.functions.definitions import functions_pb2 as pb
-from engine.functions.definitions.records import ROLE_PROVIDER, role_of
+from engine.functions.definitions.records import ROLE_PROVIDER, has_clear_token, role_of
 
 ALGORITHMS = ("HS256", "RS256", "ES256", "ES384", "ES512")
 LIFETIME_S = 7 * 86400
@@ -31,6 +32,16 @@ def role_after_update(role: str, caller: str, superusers: Collection[str]) -> st
     """Return the role of a function that a caller has updated: the caller's own, so that no caller runs code with the
     rights of the role that deployed it before. A superuser's update keeps the role."""
     return role if not caller or caller in superusers else caller
+
+
+def role_given(metadata: pb.FunctionMetaData) -> str:
+    """Return the role of a function, also of one with a token that an Apache worker stored; empty when not known."""
+    if not has_clear_token(metadata):
+        return role_of(metadata)
+    try:
+        return str(jws.parse(metadata.functionAuthSpec.data.decode()).claims.get("sub", ""))
+    except (AuthenticationFailed, UnicodeDecodeError):
+        return ""
 
 
 def with_role(metadata: pb.FunctionMetaData, role: str) -> None:

@@ -11,9 +11,10 @@ from engine.functions.definitions.functions_pb2 import (
     FunctionMetaData,
     RetryDetails,
 )
+from engine.functions.definitions.records import CLEAR_TOKEN
 from engine.functions.instance.instance_plan import InstancePlan, ProcessingGuarantee, WindowPlan
 from engine.functions.runtime.errors import InstanceError
-from engine.functions.runtime.plans import CLEAR_TOKEN, WINDOW, plan_of, with_token
+from engine.functions.runtime.plans import WINDOW, plan_of, with_token
 from engine.functions.runtime.ports import InstanceSpec
 
 
@@ -104,13 +105,16 @@ def test_the_error_names_a_setting_that_cannot_be_run() -> None:
     assert refused(broken).startswith("userConfig is no JSON")
 
 
-def test_the_token_of_the_deployment_is_a_file_that_only_the_instance_reads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("provider", [f"org.apache.pulsar.functions.auth.{CLEAR_TOKEN}", ""])
+def test_the_token_of_the_deployment_is_a_file_that_only_the_instance_reads(
+    tmp_path: Path, provider: str
+) -> None:
     metadata = FunctionMetaData(functionDetails=details())
-    metadata.functionAuthSpec.data = b"a.token"
-    metadata.functionAuthSpec.provider = f"org.apache.pulsar.functions.auth.{CLEAR_TOKEN}"
+    metadata.functionAuthSpec.data = b"a.clear.token"
+    metadata.functionAuthSpec.provider = provider
     spec = with_token(InstanceSpec(metadata, 0, None, tmp_path, "pulsar://b:1"))
     assert spec.token_file is not None
-    assert spec.token_file.read_bytes() == b"a.token"
+    assert spec.token_file.read_bytes() == b"a.clear.token"
     assert spec.token_file.stat().st_mode & 0o777 == 0o600
     assert plan_of(spec, []).token_file == str(tmp_path / "token")
 

@@ -15,6 +15,7 @@ from engine.functions.worker.running.function_tokens import (
     FunctionTokens,
     role_after_update,
     role_for,
+    role_given,
     with_role,
 )
 
@@ -63,3 +64,14 @@ async def test_a_function_of_another_kind_of_worker_has_no_token() -> None:
     metadata.functionAuthSpec.provider = "org.apache.pulsar.functions.auth.Other"
     metadata.functionAuthSpec.data = b"secret"
     assert FunctionTokens(KEY, TokenSettings(), LoopClock()).issue(metadata) == ""
+
+
+async def test_the_role_of_a_token_that_an_apache_worker_stored_is_its_subject() -> None:
+    metadata = pb.FunctionMetaData()
+    with_role(metadata, "ann")
+    assert role_given(metadata) == "ann"
+    token = FunctionTokens(KEY, TokenSettings(), LoopClock()).issue(metadata)
+    metadata.functionAuthSpec.CopyFrom(pb.FunctionAuthenticationSpec(data=token.encode()))
+    assert role_given(metadata) == "ann"
+    metadata.functionAuthSpec.data = b"no.token.atall"
+    assert role_given(metadata) == ""

@@ -97,7 +97,7 @@ REFUSED: dict[str, tuple[bytes, int, str]] = {
     "config of another type": (
         form(json_part("functionConfig", CONFIG, "text/plain"), file_part(CODE)),
         400,
-        "Function config is not provided",
+        "Function config is not provided: the part functionConfig must have the type application/json, not text/plain",
     ),
     "config that is no JSON": (
         form(CONFIG_PART.replace(b"{", b"[", 1), file_part(CODE)),
