@@ -36,7 +36,7 @@ const EPOCH_LIKE_MS = 1e11;
 const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /** 1234567 → "1,234,567" */
-export function count(value: number): string {
+export function count(value: number | bigint): string {
   return whole.format(value);
 }
 

@@ -48,7 +48,7 @@ test("a key of another partition is another one", () => {
 test("messages that lack a chunk are stated", () => {
   const compacted = { ...NONE, keys: 0, horizons: [], undecoded: 3, incomplete: 1 };
   const text = latestText([page([], [], { compacted })]);
-  expect(text).toContain("3 entries not shown: parts of messages, or not readable.");
+  expect(text).toContain("3 stored parts not shown: of messages in chunks, or not readable.");
   expect(text).toContain("1 message in chunks of which some are missing not shown.");
 });
 

@@ -60,7 +60,7 @@ export function latestText(pages: readonly MessagesPage[]): string {
   if (of("without_key") > 0) parts.push(`${plural(of("without_key"), "message")} without a key not shown.`);
   if (of("undecoded") > 0)
     parts.push(
-      `${plural(of("undecoded"), "entry", "entries")} not shown: parts of messages, or not readable.`,
+      `${plural(of("undecoded"), "stored part", "stored parts")} not shown: of messages in chunks, or not readable.`,
     );
   if (of("incomplete") > 0)
     parts.push(`${plural(of("incomplete"), "message")} in chunks of which some are missing not shown.`);

@@ -3,20 +3,20 @@
 
 import { LANGUAGE, SENTENCES } from "../words";
 
-/** A longer text is somebody's content, which no template is tried on. */
+/** The length above which a text is content, which no template is tried on. */
 const LONGEST = 2_000;
 const KEPT = 2_000;
 
-/** What a hole takes by its name, without digits at its end. Another is a text that needs German itself. */
+/** The values of a hole by its name, without digits at its end. A hole of another name is a text that needs German. */
 const HOLES: Record<string, string> = {
   n: /-?\d[\d,]*(?:\.\d+)?/.source,
   name: /\S*[^\s,;:.]/.source,
   any: /.+/.source,
   time: /\d{4}-\d\d-\d\dT[\d:]+Z|(?:\d\d?\. \S+ \d{4}, )?\d\d:\d\d:\d\d(?: [A-Z+:\d]+)?/.source,
 };
-/** What joins sentences into one text, the outermost first: no entry has these. */
+/** The joints of sentences in one text, the outermost first: no entry has these. */
 const JOINTS = [/(\n)/, /( · )/, /((?<=[.!?]) (?=[A-Z]))/];
-/** What joins parts of a sentence that is no entry as a whole. */
+/** The joint of parts of a sentence that is no entry as a whole. */
 const INNER_JOINT = /(; )/;
 
 interface Template {

@@ -1,8 +1,7 @@
 // A policy's value as text and back: the content of a form's fields, its errors, and the text for users.
 
-import { bytes, duration } from "../../lib/format";
+import { bytes, count, duration } from "../../lib/format";
 import { localized } from "../../lib/language/sentences";
-import { LANGUAGE } from "../../lib/words";
 import type { Part, Policy } from "./policy-queries";
 
 type Plain = string | number | boolean | string[];
@@ -65,7 +64,7 @@ function inUnit(value: number, unit: string | undefined): string | null {
 
 /** Digits in groups of three, exact at any length. */
 function grouped(number: string): string {
-  return /^-?\d+$/.test(number) ? BigInt(number).toLocaleString(LANGUAGE) : number;
+  return /^-?\d+$/.test(number) ? count(BigInt(number)) : number;
 }
 
 export function partOf(value: Value, part: Part): Plain | undefined {

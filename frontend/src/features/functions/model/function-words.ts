@@ -39,7 +39,7 @@ const ORIGINS: Record<string, { text: string }> = {
   sink: { text: "sink" },
 };
 
-/** Where an exception comes from in words; one that this console does not know as it is. */
+/** The origin of an exception in words; an origin that this console does not know as it is. */
 export function originText(kind: string): string {
   return ORIGINS[kind]?.text ?? kind;
 }
