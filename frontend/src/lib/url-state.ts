@@ -20,6 +20,15 @@ export function stringifySearch(search: Record<string, unknown>): string {
 /** A parameter with any text, up to the length of a usable address. */
 export const searchText = z.catch(z.optional(z.string().check(z.maxLength(1000))), undefined);
 
+/** A page of a list, from the second on. */
+export const searchPage = z.catch(
+  z.optional(z.coerce.number().check(z.int(), z.minimum(2), z.maximum(100_000))),
+  undefined,
+);
+
+/** Page and order of a list. The page of the console, which is loaded later, checks the field of the order. */
+export const listSearch = { page: searchPage, sort: searchText };
+
 export interface TopicName {
   domain: "persistent" | "non-persistent";
   tenant: string;

@@ -1,6 +1,6 @@
 import { createRoute } from "@tanstack/react-router";
 import * as z from "zod/mini";
-import { searchText } from "../../lib/url-state";
+import { listSearch, searchText } from "../../lib/url-state";
 import { rolesQuery } from "../../shared/access/roles-query";
 import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
@@ -11,7 +11,7 @@ import { RolesIcon } from "../../ui/icons";
 const list = createRoute({
   getParentRoute: () => cluster,
   path: "/roles",
-  validateSearch: z.object({ q: searchText }),
+  validateSearch: z.object({ q: searchText, ...listSearch }),
   loader: ({ context, params }) => void context.queries.prefetchQuery(rolesQuery(params.cluster, "")),
   component: lazyPage(() => import("./roles-page"), "RolesPage"),
 });
@@ -19,7 +19,11 @@ const list = createRoute({
 const role = createRoute({
   getParentRoute: () => cluster,
   path: "/roles/$role",
-  validateSearch: z.object({ from: z.catch(z.optional(z.string().check(z.regex(/^\d{1,9}$/))), undefined) }),
+  validateSearch: z.object({
+    from: z.catch(z.optional(z.string().check(z.regex(/^\d{1,9}$/))), undefined),
+    q: searchText,
+    sort: z.catch(z.optional(z.enum(["place", "-place"])), undefined),
+  }),
   component: lazyPage(() => import("./role-page"), "RolePage"),
 });
 

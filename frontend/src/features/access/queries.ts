@@ -1,18 +1,23 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { answerOf, api } from "../../api/client";
+import { answerOf, api, given } from "../../api/client";
 import type { components } from "../../api/schema";
 import { SHOWN } from "../../shared/access/roles-query";
+import type { Sort } from "../../ui/grid/sorting";
 
 export type RoleRow = components["schemas"]["RoleRow"];
 export type ReachRow = components["schemas"]["ReachRow"];
 
-export function roleQuery(cluster: string, role: string, offset: number) {
+export function roleQuery(
+  cluster: string,
+  role: string,
+  filter: { q: string | undefined; sort: Sort<"place">; offset: number },
+) {
   return queryOptions({
-    queryKey: ["roles", cluster, "role", role, offset],
+    queryKey: ["roles", cluster, "role", role, filter],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET("/api/v1/clusters/{cluster}/roles/{role}", {
-          params: { path: { cluster, role }, query: { offset, limit: SHOWN } },
+          params: { path: { cluster, role }, query: given({ ...filter, limit: SHOWN }) },
           signal,
         }),
       ),

@@ -9,6 +9,8 @@ import { Reasons } from "../../shared/access/reasons";
 import { SHOWN } from "../../shared/access/roles-query";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
+import { FilterInput } from "../../ui/filter-input";
+import { sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
@@ -23,9 +25,13 @@ const route = getRouteApi("/c/$cluster/roles/$role");
 export function RolePage() {
   const { cluster, role } = route.useParams();
   useTitle(role);
-  const { from = "0" } = route.useSearch();
+  const { from = "0", q, sort = "place" } = route.useSearch();
+  const navigate = useNavigate({ from: "/c/$cluster/roles/$role" });
   const offset = Number(from);
-  const reach = useQuery(roleQuery(cluster, role, offset));
+  const reach = useQuery(roleQuery(cluster, role, { q, sort, offset }));
+  const by = sorting<"place">(sort, (next) =>
+    navigate({ search: (before) => ({ ...before, sort: next, from: undefined }) }),
+  );
   const failure = failureOf(reach);
   const answer = reach.data;
   const end = offset + (answer?.rows.length ?? SHOWN);
@@ -58,24 +64,41 @@ export function RolePage() {
         note={answer && plural(answer.total, "place")}
         flush
         actions={
-          answer &&
-          answer.total > answer.rows.length && (
-            <>
-              {offset > 0 && (
-                <Link from="/c/$cluster/roles/$role" search={{ from: String(Math.max(0, offset - SHOWN)) }}>
-                  Before
-                </Link>
-              )}
-              <span className={styles.dim}>
-                {count(offset + 1)}–{count(end)}
-              </span>
-              {end < answer.total && (
-                <Link from="/c/$cluster/roles/$role" search={{ from: String(end) }}>
-                  Next
-                </Link>
-              )}
-            </>
-          )
+          <>
+            <FilterInput
+              label="Part of the place"
+              value={q ?? ""}
+              write={(value, replace) =>
+                navigate({
+                  search: (before) => ({ ...before, q: value || undefined, from: undefined }),
+                  replace,
+                })
+              }
+            />
+            {answer && answer.total > answer.rows.length && (
+              <>
+                {offset > 0 && (
+                  <Link
+                    from="/c/$cluster/roles/$role"
+                    search={(before) => ({ ...before, from: String(Math.max(0, offset - SHOWN)) })}
+                  >
+                    Before
+                  </Link>
+                )}
+                <span className={styles.dim}>
+                  {count(offset + 1)}–{count(end)}
+                </span>
+                {end < answer.total && (
+                  <Link
+                    from="/c/$cluster/roles/$role"
+                    search={(before) => ({ ...before, from: String(end) })}
+                  >
+                    Next
+                  </Link>
+                )}
+              </>
+            )}
+          </>
         }
       >
         {failure && (
@@ -86,9 +109,14 @@ export function RolePage() {
             caption={`Places where ${role} may do something`}
             rows={answer.rows}
             rowKey={({ kind, resource }) => `${kind} ${resource}`}
-            empty={<Empty title="Nothing that you may see" />}
+            empty={<Empty title={q ? "No place matches" : "Nothing that you may see"} />}
             columns={[
-              { key: "place", header: "Where", cell: (row) => <Where cluster={cluster} row={row} /> },
+              {
+                ...by("place"),
+                key: "place",
+                header: "Where",
+                cell: (row) => <Where cluster={cluster} row={row} />,
+              },
               {
                 key: "may",
                 header: "May, and why",

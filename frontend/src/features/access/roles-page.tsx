@@ -1,11 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { failureOf } from "../../lib/errors";
-import { count, plural } from "../../lib/format";
+import { count } from "../../lib/format";
 import { RoleLink } from "../../shared/access/role-link";
-import { rolesQuery } from "../../shared/access/roles-query";
+import { ROLE_SORTS, rolesQuery, SHOWN } from "../../shared/access/roles-query";
 import { Badge } from "../../ui/badge";
 import { FilterInput } from "../../ui/filter-input";
+import { Pages } from "../../ui/grid/pages";
+import { sortIn, sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
@@ -24,9 +26,13 @@ const COUNTS = [
 export function RolesPage() {
   useTitle("Roles");
   const { cluster } = route.useParams();
-  const { q = "" } = route.useSearch();
+  const { q = "", page = 1, ...search } = route.useSearch();
+  const sort = sortIn(ROLE_SORTS, search.sort, "role");
   const navigate = useNavigate({ from: "/c/$cluster/roles" });
-  const list = useQuery(rolesQuery(cluster, q));
+  const list = useQuery(rolesQuery(cluster, q, sort, page));
+  const by = sorting<(typeof ROLE_SORTS)[number]>(sort, (next) =>
+    navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) }),
+  );
   const failure = failureOf(list);
   const rows = list.data?.rows;
   return (
@@ -44,11 +50,24 @@ export function RolesPage() {
         title="Roles that lists and grants name"
         flush
         actions={
-          <FilterInput
-            label="Part of the name"
-            value={q}
-            write={(value, replace) => navigate({ search: { q: value || undefined }, replace })}
-          />
+          <>
+            <Pages
+              page={page}
+              total={list.data?.total}
+              per={SHOWN}
+              onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
+            />
+            <FilterInput
+              label="Part of the name"
+              value={q}
+              write={(value, replace) =>
+                navigate({
+                  search: (before) => ({ ...before, q: value || undefined, page: undefined }),
+                  replace,
+                })
+              }
+            />
+          </>
         }
       >
         {failure && (
@@ -62,6 +81,7 @@ export function RolesPage() {
             empty={<Empty title={q ? "No role matches" : "No role that you may see"} />}
             columns={[
               {
+                ...by("role"),
                 key: "role",
                 header: "Role",
                 grow: true,
@@ -69,6 +89,7 @@ export function RolesPage() {
               },
               { key: "kind", header: "Kind", cell: (row) => <Kind of={row} /> },
               ...COUNTS.map(([key, header]) => ({
+                ...by(key, true),
                 key,
                 header,
                 numeric: true,
@@ -79,12 +100,6 @@ export function RolesPage() {
           />
         ) : (
           !failure && <Loading label="Loading roles" rows={6} />
-        )}
-        {list.data && list.data.total > list.data.rows.length && (
-          <p className={styles.rest}>
-            {count(list.data.rows.length)} of {plural(list.data.total, "role")} are shown; narrow the filter
-            to see others.
-          </p>
         )}
       </Panel>
     </Page>

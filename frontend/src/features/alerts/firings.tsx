@@ -1,5 +1,6 @@
-import { Button, TextInput } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Button, NativeSelect, TextInput } from "@mantine/core";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime, plural } from "../../lib/format";
@@ -10,11 +11,15 @@ import { CommandLines } from "../../shared/commands/command-lines";
 import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Dialog } from "../../ui/dialog";
+import { FilterInput } from "../../ui/filter-input";
+import { Pages } from "../../ui/grid/pages";
+import { sortIn, sorting } from "../../ui/grid/sorting";
+import { SortBar } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { looks } from "./looks";
-import { acknowledge, type Firing, firingsQuery, LISTED_MAX } from "./queries";
+import { acknowledge, FIRING_SORTS, type Firing, firingsQuery, PER_PAGE, SEVERITIES } from "./queries";
 import { SilenceDialog } from "./silence-dialog";
 
 const TONES = { error: "bad", warning: "warn", info: "neutral" } as const;
@@ -29,15 +34,48 @@ export function Firings({
   state: "open" | "ended";
   whyNot: WhyNot;
 }) {
-  const stored = useQuery(firingsQuery(place, state));
+  const { q, page = 1, ...search } = useSearch({ from: "/alerts" });
+  const navigate = useNavigate({ from: "/alerts" });
+  const sort = sortIn(FIRING_SORTS, search.sort, state === "open" ? "-since" : "-ended_at");
+  const severity = SEVERITIES.find((known) => known === search.severity);
+  const show = (change: Partial<typeof search> & { q?: string | undefined }, replace = false) =>
+    navigate({ search: (before) => ({ ...before, page: undefined, ...change }), replace });
+  const by = sorting<(typeof FIRING_SORTS)[number]>(sort, (next) => show({ sort: next }));
+  const stored = useQuery({
+    ...firingsQuery(place, { state, q, severity, sort, page }),
+    placeholderData: keepPreviousData,
+  });
   const [chosen, setChosen] = useState<{ firing: Firing; what: "silence" | "acknowledge" } | null>(null);
   const failure = failureOf(stored);
   const { rows, total } = stored.data ?? { rows: null, total: 0 };
+  const isFiltered = Boolean(q || severity);
   return (
     <Panel
       title={state === "open" ? "Firing now" : "History of alerts"}
-      note={rows && (total > LISTED_MAX ? `the newest ${LISTED_MAX} of ${count(total)}` : count(total))}
+      note={rows && count(total)}
       flush
+      actions={
+        <>
+          <FilterInput
+            label="Part of title or rule"
+            value={q ?? ""}
+            write={(value, replace) => show({ q: value || undefined }, replace)}
+          />
+          <NativeSelect
+            aria-label="Severity"
+            size="xs"
+            value={severity ?? ""}
+            data={[{ value: "", label: "Any severity" }, ...SEVERITIES]}
+            onChange={(event) => show({ severity: event.currentTarget.value || undefined })}
+          />
+          <Pages
+            page={page}
+            total={stored.data?.total}
+            per={PER_PAGE}
+            onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
+          />
+        </>
+      }
     >
       {failure && (
         <div style={looks.pad}>
@@ -45,10 +83,22 @@ export function Firings({
         </div>
       )}
       {!rows && !failure && <Loading label="Loading the alerts" rows={4} />}
-      {rows?.length === 0 && (
+      {rows?.length === 0 && isFiltered && <Empty title="No alert matches" />}
+      {rows?.length === 0 && !isFiltered && (
         <Empty title={state === "open" ? "No rule fires" : "No alert has ended"}>
           {state === "open" && <p>Rules that are not evaluated say so in the tab Rules.</p>}
         </Empty>
+      )}
+      {rows && rows.length > 0 && (
+        <SortBar
+          columns={[
+            { header: "Begin", ...by("began_at", true) },
+            state === "open"
+              ? { header: "First seen", ...by("since", true) }
+              : { header: "End", ...by("ended_at", true) },
+            { header: "Rule", ...by("rule") },
+          ]}
+        />
       )}
       {rows && rows.length > 0 && (
         <ul style={looks.items}>

@@ -2,6 +2,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
 import type { components } from "../../api/schema";
 import type { AlertPlace } from "../../shared/commands/alert-commands";
+import type { Sort } from "../../ui/grid/sorting";
 
 type Schemas = components["schemas"];
 export type Firing = Schemas["FiringRow"];
@@ -16,7 +17,18 @@ export type RulePreview = Schemas["PreviewAnswer"];
 
 const REFRESH_MS = 3_000;
 const BASE = "/api/v1/clusters/{cluster}/alerts";
-export const LISTED_MAX = 200;
+export const PER_PAGE = 50;
+export const FIRING_SORTS = ["since", "began_at", "ended_at", "rule"] as const;
+export const SEVERITIES = ["error", "warning", "info"] as const satisfies readonly Firing["severity"][];
+export const RULE_SORTS = ["name", "created_at", "changed_at", "created_by", "enabled"] as const;
+export type RuleSort = Sort<(typeof RULE_SORTS)[number]>;
+export interface FiringFilter {
+  state: "open" | "ended";
+  q: string | undefined;
+  severity: Firing["severity"] | undefined;
+  sort: Sort<(typeof FIRING_SORTS)[number]>;
+  page: number;
+}
 
 /** The parameters of a call: the cluster, and the tenant if the rows are of one. */
 export const paramsOf = ({ cluster, tenant }: AlertPlace) => ({
@@ -28,21 +40,26 @@ export const paramsOfRow = (place: AlertPlace, row_id: number) => {
   return { path: { ...path, row_id }, query };
 };
 
-export const firingsQuery = (place: AlertPlace, state: "open" | "ended") =>
+export const firingsQuery = (place: AlertPlace, { page, ...filter }: FiringFilter) =>
   queryOptions({
-    queryKey: ["alerts", place, "firings", state],
+    queryKey: ["alerts", place, "firings", filter, page],
     queryFn: ({ signal }) => {
       const { path, query } = paramsOf(place);
-      const params = { path, query: { ...query, state, limit: LISTED_MAX } };
+      const window = { offset: (page - 1) * PER_PAGE, limit: PER_PAGE };
+      const params = { path, query: given({ ...query, ...filter, ...window }) };
       return answerOf(api.GET(`${BASE}/firings`, { params, signal }));
     },
     refetchInterval: REFRESH_MS,
   });
 
-export const rulesQuery = (place: AlertPlace) =>
+/** All rules: there are at most as many as the interface's default of a page. */
+export const rulesQuery = (place: AlertPlace, sort: RuleSort = "name") =>
   queryOptions({
-    queryKey: ["alerts", place, "rules"],
-    queryFn: ({ signal }) => answerOf(api.GET(`${BASE}/rules`, { params: paramsOf(place), signal })),
+    queryKey: ["alerts", place, "rules", sort],
+    queryFn: ({ signal }) => {
+      const { path, query } = paramsOf(place);
+      return answerOf(api.GET(`${BASE}/rules`, { params: { path, query: { ...query, sort } }, signal }));
+    },
     refetchInterval: REFRESH_MS,
   });
 

@@ -1,5 +1,6 @@
 import { Button } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime, duration, plural } from "../../lib/format";
@@ -8,15 +9,22 @@ import { ALERT_COMMANDS, type AlertPlace } from "../../shared/commands/alert-com
 import { CommandLines } from "../../shared/commands/command-lines";
 import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
+import { sortIn, sorting } from "../../ui/grid/sorting";
+import { SortBar } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { looks } from "./looks";
-import { deleteRule, type Rule, rulesQuery } from "./queries";
+import { deleteRule, RULE_SORTS, type Rule, rulesQuery } from "./queries";
 import { type Begun, RuleDialog } from "./rule-dialog";
 
 /** The rules. `begun`: an item that a new one is about. */
 export function Rules({ place, whyNot, begun }: { place: AlertPlace; whyNot: WhyNot; begun: Begun | null }) {
-  const stored = useQuery(rulesQuery(place));
+  const sort = sortIn(RULE_SORTS, useSearch({ from: "/alerts" }).sort, "name");
+  const navigate = useNavigate({ from: "/alerts" });
+  const by = sorting<(typeof RULE_SORTS)[number]>(sort, (next) =>
+    navigate({ search: (before) => ({ ...before, sort: next }) }),
+  );
+  const stored = useQuery({ ...rulesQuery(place, sort), placeholderData: keepPreviousData });
   const [edited, setEdited] = useState<Rule | "new" | null>(begun ? "new" : null);
   const failure = failureOf(stored);
   const rows = stored.data?.rows;
@@ -40,6 +48,16 @@ export function Rules({ place, whyNot, begun }: { place: AlertPlace; whyNot: Why
         <Empty title="No rule">
           <p>A rule is about what needs attention, or about a figure beyond a threshold.</p>
         </Empty>
+      )}
+      {rows && rows.length > 0 && (
+        <SortBar
+          columns={[
+            { header: "Name", ...by("name") },
+            { header: "On or off", ...by("enabled", true) },
+            { header: "Created", ...by("created_at", true) },
+            { header: "Changed", ...by("changed_at", true) },
+          ]}
+        />
       )}
       <ul style={looks.items}>
         {rows?.map((rule) => (

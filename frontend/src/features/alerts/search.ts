@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { searchText } from "../../lib/url-state";
+import { listSearch, searchText } from "../../lib/url-state";
 
 export const TABS = ["firing", "history", "rules", "channels", "silences"] as const;
 export type Tab = (typeof TABS)[number];
@@ -12,4 +12,7 @@ export const alertSearch = z.object({
   cause: searchText,
   scope: searchText,
   subscription: searchText,
+  q: searchText,
+  severity: searchText,
+  ...listSearch,
 });

@@ -18,13 +18,15 @@ import {
 } from "../../shared/analyses/catalogue";
 import { runStateText } from "../../shared/analyses/run-words";
 import { Badge } from "../../ui/badge";
+import { Pages } from "../../ui/grid/pages";
+import { sortIn, sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Ago } from "../../ui/since";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
-import { RUNS_PER_PAGE, runsQuery } from "./queries";
+import { RUN_SORTS, RUNS_PER_PAGE, runsQuery } from "./queries";
 import { elapsedOf, shareOf, shortTitle, toneOfRun } from "./run/run-state";
 import { Schedules } from "./schedules";
 import { SparkOffer } from "./spark-offer";
@@ -34,7 +36,7 @@ const route = getRouteApi("/analyses");
 
 export function AnalysesPage() {
   useTitle("Analyses");
-  const { analysis, page = 1, ...place } = route.useSearch();
+  const { analysis, page = 1, sort, ...place } = route.useSearch();
   const catalogue = useQuery(analysesQuery);
   const kind = kindOf(place);
   return (
@@ -61,7 +63,7 @@ export function AnalysesPage() {
       {catalogue.isPending && <Loading label="Loading the catalogue" rows={3} />}
       {catalogue.data && <Catalogue analyses={catalogue.data} place={place} />}
       {!catalogue.isPending && <Schedules />}
-      <History target={nameOf(place) || undefined} analysis={analysis} page={page} />
+      <History target={nameOf(place) || undefined} analysis={analysis} page={page} wanted={sort} />
     </Page>
   );
 }
@@ -130,40 +132,36 @@ function History({
   target,
   analysis,
   page,
+  wanted,
 }: {
   target: string | undefined;
   analysis: string | undefined;
   page: number;
+  wanted: string | undefined;
 }) {
+  const sort = sortIn(RUN_SORTS, wanted, "-created_at");
   const runs = useQuery({
-    ...runsQuery({ target, analysis, page }),
+    ...runsQuery({ target, analysis, sort, page }),
     placeholderData: keepPreviousData,
   });
   const now = useServerNow();
   const navigate = useNavigate({ from: "/analyses" });
   const total = runs.data?.total;
-  const pages = total === undefined ? 1 : Math.max(1, Math.ceil(total / RUNS_PER_PAGE));
-  const turn = (to: number) =>
-    navigate({ search: (before) => ({ ...before, page: to > 1 ? to : undefined }) });
+  const by = sorting<(typeof RUN_SORTS)[number]>(sort, (next) =>
+    navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) }),
+  );
   return (
     <Panel
       title="History"
       note={total !== undefined && count(total)}
       flush
       actions={
-        pages > 1 && (
-          <>
-            <Button variant="default" disabled={page <= 1} onClick={() => turn(page - 1)}>
-              Newer
-            </Button>
-            <span>
-              {page} of {pages}
-            </span>
-            <Button variant="default" disabled={page >= pages} onClick={() => turn(page + 1)}>
-              Older
-            </Button>
-          </>
-        )
+        <Pages
+          page={page}
+          total={total}
+          per={RUNS_PER_PAGE}
+          onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
+        />
       }
     >
       {failureOf(runs) && (
@@ -178,7 +176,7 @@ function History({
       {runs.isPending && <Loading label="Loading the history" />}
       {runs.data && (
         <Table<Run>
-          caption="Runs, newest first"
+          caption="Runs"
           rows={runs.data.rows}
           rowKey={(run) => run.id}
           empty={
@@ -188,6 +186,7 @@ function History({
           }
           columns={[
             {
+              ...by("title"),
               key: "analysis",
               header: "Analysis",
               cell: (run) => (
@@ -197,13 +196,15 @@ function History({
               ),
             },
             {
+              ...by("target"),
               key: "target",
               header: "Target",
               grow: true,
               cell: (run) => <TargetName kind={run.kind} name={run.target} />,
             },
-            { key: "state", header: "State", cell: (run) => <RunBadge run={run} /> },
+            { ...by("state"), key: "state", header: "State", cell: (run) => <RunBadge run={run} /> },
             {
+              ...by("created_at", true),
               key: "created",
               header: "Started",
               cell: (run) => <Ago at={run.created_at} />,

@@ -1,6 +1,6 @@
 import { createRoute } from "@tanstack/react-router";
 import * as z from "zod/mini";
-import { searchText } from "../../lib/url-state";
+import { listSearch, searchText } from "../../lib/url-state";
 import { analysesQuery, placeSearch } from "../../shared/analyses/catalogue";
 import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
@@ -8,15 +8,10 @@ import { root } from "../../shared/roots";
 import { AnalysesIcon } from "../../ui/icons";
 import { runQuery } from "./queries";
 
-const page = z.catch(
-  z.optional(z.coerce.number().check(z.int(), z.minimum(2), z.maximum(100_000))),
-  undefined,
-);
-
 export const analysesRoute = createRoute({
   getParentRoute: () => root,
   path: "/analyses",
-  validateSearch: z.extend(placeSearch, { analysis: searchText, page }),
+  validateSearch: z.extend(placeSearch, { analysis: searchText, ...listSearch }),
   loader: ({ context }) => void context.queries.prefetchQuery(analysesQuery),
   component: lazyPage(() => import("./analyses-page"), "AnalysesPage"),
 });

@@ -3,6 +3,7 @@ import { answerOf, api, given } from "../../api/client";
 import { pageCluster } from "../../api/page-cluster";
 import type { components } from "../../api/schema";
 import type { Run, RunPage, SparkSetup } from "../../api/types";
+import type { Sort } from "../../ui/grid/sorting";
 
 type Schemas = components["schemas"];
 export type Estimate = Schemas["EstimateShape"];
@@ -33,12 +34,17 @@ export function installSpark(): Promise<SparkSetup> {
 
 export const RUNS_PER_PAGE = 50;
 
+export const RUN_SORTS = ["created_at", "title", "target", "state"] as const;
+export type RunSort = Sort<(typeof RUN_SORTS)[number]>;
+
 export function runsQuery(filter: {
   target?: string | undefined;
   analysis?: string | undefined;
+  state?: Run["state"] | undefined;
+  sort: RunSort;
   page: number;
 }) {
-  const { target, analysis, page } = filter;
+  const { target, analysis, state, sort, page } = filter;
   return queryOptions({
     queryKey: ["runs", filter],
     queryFn: ({ signal }) =>
@@ -49,6 +55,8 @@ export function runsQuery(filter: {
               cluster: pageCluster,
               target,
               analysis,
+              state,
+              sort,
               offset: (page - 1) * RUNS_PER_PAGE,
               limit: RUNS_PER_PAGE,
             }),

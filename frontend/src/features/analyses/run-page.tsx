@@ -306,10 +306,10 @@ function About({ run }: { run: Run }) {
 function More({ run }: { run: Run }) {
   const navigate = useNavigate();
   const others = useQuery({
-    ...runsQuery({ target: undefined, analysis: run.analysis, page: 1 }),
+    ...runsQuery({ analysis: run.analysis, state: "succeeded", sort: "-created_at", page: 1 }),
     enabled: run.result !== null,
   });
-  const choices = others.data?.rows.filter(({ id, state }) => id !== run.id && state === "succeeded") ?? [];
+  const choices = others.data?.rows.filter(({ id }) => id !== run.id) ?? [];
   const whyNot = useWhyNot(run.cluster, {});
   const [isLogOpen, setLogOpen] = useState(false);
   return (

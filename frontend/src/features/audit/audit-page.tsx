@@ -5,6 +5,7 @@ import { count, dateTime, time } from "../../lib/format";
 import { fromLocalInput, toLocalInput } from "../../lib/local-time";
 import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
+import { sorting } from "../../ui/grid/sorting";
 import { DownloadIcon } from "../../ui/icons";
 import { Page, PageHead } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -12,15 +13,18 @@ import { useTitle } from "../../ui/use-title";
 import styles from "./audit.module.css";
 import { Outcome, whatText, whereText, whoText } from "./audit-words";
 import { type AuditRow, exportPath } from "./queries";
-import { type AuditSearch, filterOf, METHODS, OUTCOMES } from "./search";
+import { type AuditField, type AuditSearch, filterOf, METHODS, NEWEST_FIRST, OUTCOMES } from "./search";
 import { useAuditWindow } from "./use-audit-window";
 import { VerificationDialog } from "./verification-dialog";
 
 const route = getRouteApi("/audit");
 
-const COLUMNS: GridColumn<AuditRow>[] = [
+type AuditColumn = GridColumn<AuditRow> & { field?: AuditField };
+
+const COLUMNS: AuditColumn[] = [
   {
     key: "at",
+    field: "at",
     header: "When",
     min: 206,
     cell: ({ id, at }) => (
@@ -29,14 +33,46 @@ const COLUMNS: GridColumn<AuditRow>[] = [
       </Link>
     ),
   },
-  { key: "who", header: "Who", min: 150, narrow: 92, grow: 1, always: true, cell: (row) => whoText(row) },
-  { key: "what", header: "What", min: 190, grow: 2, always: true, cell: (row) => whatText(row) },
-  { key: "outcome", header: "Outcome", min: 138, narrow: 126, always: true, cell: Outcome },
-  { key: "where", header: "Where", min: 200, grow: 2, cell: (row) => whereText(row) || "—" },
+  {
+    key: "who",
+    field: "actor",
+    header: "Who",
+    min: 150,
+    narrow: 92,
+    grow: 1,
+    always: true,
+    cell: (row) => whoText(row),
+  },
+  {
+    key: "what",
+    field: "operation",
+    header: "What",
+    min: 190,
+    grow: 2,
+    always: true,
+    cell: (row) => whatText(row),
+  },
+  {
+    key: "outcome",
+    field: "status",
+    header: "Outcome",
+    min: 138,
+    narrow: 126,
+    always: true,
+    cell: Outcome,
+  },
+  {
+    key: "where",
+    field: "namespace",
+    header: "Where",
+    min: 200,
+    grow: 2,
+    cell: (row) => whereText(row) || "—",
+  },
   { key: "address", header: "From", min: 120, cell: ({ address }) => address },
 ];
 
-/** The changes that were made, refused or tried, newest first. */
+/** The changes that were made, refused or tried. */
 export function AuditPage() {
   useTitle("Audit log");
   const search = route.useSearch();
@@ -45,9 +81,14 @@ export function AuditPage() {
   const key = JSON.stringify(search);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the search
   const filter = useMemo(() => filterOf(search), [key]);
-  const list = useAuditWindow(filter);
+  const sort = search.sort ?? NEWEST_FIRST;
+  const list = useAuditWindow(filter, sort);
   const show = (change: Partial<AuditSearch>, replace = false) =>
     navigate({ search: (before) => ({ ...before, ...change }), replace });
+  const by = sorting<AuditField>(sort, (next) => show({ sort: next }));
+  const columns = COLUMNS.map(({ field, ...column }) =>
+    field ? { ...column, ...by(field, field === "at" || field === "status") } : column,
+  );
   const isFiltered = Object.keys(filter).length > 0;
   const [isVerifying, setVerifying] = useState(false);
   const isUnread = list.error !== null && list.total === undefined;
@@ -106,7 +147,7 @@ export function AuditPage() {
           ) : (
             <DataGrid<AuditRow>
               label="Audit log"
-              columns={COLUMNS}
+              columns={columns}
               total={list.total}
               rowAt={list.rowAt}
               onRange={list.setRange}

@@ -12,13 +12,13 @@ export type AuditFilter = Record<string, string>;
 
 export const PAGE_ROWS = 100;
 
-export function auditQuery(filter: AuditFilter, offset: number) {
+export function auditQuery(filter: AuditFilter, sort: string, offset: number) {
   return queryOptions({
-    queryKey: ["audit", "list", filter, offset],
+    queryKey: ["audit", "list", filter, sort, offset],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET("/api/v1/audit", {
-          params: { query: { ...filter, offset, limit: PAGE_ROWS } as never },
+          params: { query: { ...filter, sort, offset, limit: PAGE_ROWS } as never },
           signal,
         }),
       ),

@@ -13,7 +13,15 @@ export const OUTCOMES = [
 
 const moment = z.catch(z.optional(z.string().check(z.regex(/^\d{1,15}$/))), undefined);
 
+export const AUDIT_SORTS = ["at", "actor", "operation", "status", "namespace"] as const;
+export type AuditField = (typeof AUDIT_SORTS)[number];
+export const NEWEST_FIRST = "-at";
+
 export const auditSearch = z.object({
+  sort: z.catch(
+    z.optional(z.enum([...AUDIT_SORTS, ...AUDIT_SORTS.map((name) => `-${name}` as const)] as const)),
+    undefined,
+  ),
   q: searchText,
   actor: searchText,
   role: searchText,
@@ -38,8 +46,8 @@ export function placeOf(where: string): { tenant?: string; namespace?: string; t
   return parts === 2 ? { namespace: name } : { topic: `persistent://${name}` };
 }
 
-/** The parameters of the search as the gateway reads them. */
-export function filterOf({ where, ...search }: AuditSearch): Record<string, string> {
+/** The parameters of the search as the gateway reads them, without the order. */
+export function filterOf({ where, sort: _, ...search }: AuditSearch): Record<string, string> {
   const all = { ...search, ...placeOf(where ?? "") };
   return Object.fromEntries(Object.entries(all).flatMap(([key, value]) => (value ? [[key, value]] : [])));
 }

@@ -9,6 +9,7 @@ import {
   changeItemsQuery,
   changeSetQuery,
   confirmChangeSet,
+  ITEM_SORTS,
   type ItemState,
   isWorking,
   PER_PAGE,
@@ -17,6 +18,9 @@ import {
 } from "../../shared/change-sets/change-queries";
 import { Badge } from "../../ui/badge";
 import { Fact } from "../../ui/fact";
+import { FilterInput } from "../../ui/filter-input";
+import { Pages } from "../../ui/grid/pages";
+import { sortIn, sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
@@ -34,7 +38,6 @@ import {
   titleOf,
 } from "./change-words";
 import { looks } from "./looks";
-import { Pages } from "./pages";
 
 const route = getRouteApi("/c/$cluster/changes/$id");
 
@@ -159,14 +162,18 @@ function Effects({ set }: { set: ChangeSet }) {
 }
 
 function Items({ set }: { set: ChangeSet }) {
-  const { state: wanted, page = 1 } = route.useSearch();
+  const { q, state: wanted, page = 1, ...search } = route.useSearch();
+  const sort = sortIn(ITEM_SORTS, search.sort, "place");
   const navigate = useNavigate({ from: "/c/$cluster/changes/$id" });
   const state = ITEM_STATES.find((known) => known === wanted);
   const at = isWorking(set) ? String(progressOf(set).done) : `${set.state} ${set.digest}`;
   const found = useQuery({
-    ...changeItemsQuery(set.cluster, set.id, { state, page, at }),
+    ...changeItemsQuery(set.cluster, set.id, { q, state, sort, page, at }),
     placeholderData: keepPreviousData,
   });
+  const by = sorting<(typeof ITEM_SORTS)[number]>(sort, (next) =>
+    navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) }),
+  );
   const failure = failureOf(found);
   return (
     <Panel
@@ -175,6 +182,16 @@ function Items({ set }: { set: ChangeSet }) {
       flush
       actions={
         <>
+          <FilterInput
+            label="Part of the name"
+            value={q ?? ""}
+            write={(value, replace) =>
+              navigate({
+                search: (before) => ({ ...before, q: value || undefined, page: undefined }),
+                replace,
+              })
+            }
+          />
           <NativeSelect
             aria-label="State"
             size="xs"
@@ -186,7 +203,10 @@ function Items({ set }: { set: ChangeSet }) {
                 label: `${stateOfItem(known).word} (${count(set.counts[known])})`,
               })),
             ]}
-            onChange={(event) => navigate({ search: { state: event.currentTarget.value || undefined } })}
+            onChange={(event) => {
+              const next = event.currentTarget.value || undefined;
+              navigate({ search: (before) => ({ ...before, state: next, page: undefined }) });
+            }}
           />
           <Pages
             page={page}
@@ -205,6 +225,7 @@ function Items({ set }: { set: ChangeSet }) {
         empty={found.isPending ? <Loading label="Loading the objects" /> : <Empty title="No object" />}
         columns={[
           {
+            ...by("topic"),
             key: "name",
             header: { topics: "Topic", subscriptions: "Subscription", definitions: "Object" }[set.of],
             grow: true,
@@ -219,7 +240,7 @@ function Items({ set }: { set: ChangeSet }) {
               </div>
             ),
           },
-          { key: "state", header: "State", cell: ({ state }) => <ItemBadge state={state} /> },
+          { ...by("state"), key: "state", header: "State", cell: ({ state }) => <ItemBadge state={state} /> },
         ]}
       />
     </Panel>

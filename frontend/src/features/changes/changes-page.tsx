@@ -2,25 +2,35 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime } from "../../lib/format";
-import { changeSetsQuery, type ListedChangeSet, PER_PAGE } from "../../shared/change-sets/change-queries";
+import {
+  CHANGE_SET_SORTS,
+  changeSetsQuery,
+  type ListedChangeSet,
+  PER_PAGE,
+} from "../../shared/change-sets/change-queries";
 import { Badge } from "../../ui/badge";
+import { Pages } from "../../ui/grid/pages";
+import { sortIn, sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { argumentsOf, filterOf, progressOf, stateOfSet, titleOf } from "./change-words";
 import { looks } from "./looks";
-import { Pages } from "./pages";
 
 const route = getRouteApi("/c/$cluster/changes");
 
-/** The change sets of the user, newest first. */
+/** The change sets of the user. */
 export function ChangesPage() {
   useTitle("Changes");
   const { cluster } = route.useParams();
-  const { page = 1 } = route.useSearch();
+  const { page = 1, ...search } = route.useSearch();
+  const sort = sortIn(CHANGE_SET_SORTS, search.sort, "-created_at");
   const navigate = useNavigate({ from: "/c/$cluster/changes" });
-  const listed = useQuery({ ...changeSetsQuery(cluster, page), placeholderData: keepPreviousData });
+  const listed = useQuery({ ...changeSetsQuery(cluster, sort, page), placeholderData: keepPreviousData });
+  const by = sorting<(typeof CHANGE_SET_SORTS)[number]>(sort, (next) =>
+    navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) }),
+  );
   const failure = failureOf(listed);
   return (
     <Page>
@@ -50,7 +60,7 @@ export function ChangesPage() {
               page={page}
               total={listed.data.total}
               per={PER_PAGE}
-              onTurn={(to) => navigate({ search: { page: to } })}
+              onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
             />
           }
         >
@@ -77,6 +87,7 @@ export function ChangesPage() {
             }
             columns={[
               {
+                ...by("kind"),
                 key: "title",
                 header: "Change",
                 grow: true,
@@ -91,15 +102,27 @@ export function ChangesPage() {
                   </div>
                 ),
               },
-              { key: "state", header: "State", cell: (set) => <SetState set={set} /> },
+              { ...by("state"), key: "state", header: "State", cell: (set) => <SetState set={set} /> },
               {
                 key: "progress",
                 header: "Objects",
                 numeric: true,
                 cell: (set) => `${count(progressOf(set).done)} of ${count(progressOf(set).of)}`,
               },
-              { key: "by", header: "By", wide: true, cell: ({ created_by }) => created_by },
-              { key: "at", header: "Created", wide: true, cell: ({ created_at }) => dateTime(created_at) },
+              {
+                ...by("created_by"),
+                key: "by",
+                header: "By",
+                wide: true,
+                cell: ({ created_by }) => created_by,
+              },
+              {
+                ...by("created_at", true),
+                key: "at",
+                header: "Created",
+                wide: true,
+                cell: ({ created_at }) => dateTime(created_at),
+              },
             ]}
           />
         </Panel>

@@ -1,27 +1,24 @@
 import { createRoute } from "@tanstack/react-router";
 import * as z from "zod/mini";
+import { listSearch, searchText } from "../../lib/url-state";
 import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
 import { cluster } from "../../shared/roots";
 import { SkipIcon } from "../../ui/icons";
 
-const page = z.catch(
-  z.optional(z.coerce.number().check(z.int(), z.minimum(2), z.maximum(100_000))),
-  undefined,
-);
 const state = z.catch(z.optional(z.string().check(z.regex(/^[a-z]{1,16}$/))), undefined);
 
 export const changeRoutes = [
   createRoute({
     getParentRoute: () => cluster,
     path: "/changes",
-    validateSearch: z.object({ page }),
+    validateSearch: z.object(listSearch),
     component: lazyPage(() => import("./changes-page"), "ChangesPage"),
   }),
   createRoute({
     getParentRoute: () => cluster,
     path: "/changes/$id",
-    validateSearch: z.object({ state, page }),
+    validateSearch: z.object({ q: searchText, state, ...listSearch }),
     component: lazyPage(() => import("./change-page"), "ChangePage"),
   }),
   createRoute({

@@ -11,6 +11,7 @@ import { NotHere } from "../../shared/lacking/not-here";
 import { toneOfRoom, usedOf, whyReadOnly } from "../../shared/storage/room";
 import { ActionButton } from "../../ui/action-button";
 import { Meter } from "../../ui/charts/meter";
+import { sortedRows, sortIn, sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
 import { Page, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -38,10 +39,27 @@ const ServerHistory = lazy(() =>
   import("./history/server-history").then((module) => ({ default: module.ServerHistory })),
 );
 const HEIGHT_PX = 560;
+const SORTS = ["id", "state", "rack", "used", "free_bytes", "total_bytes", "ledgers"] as const;
+
+/** The figure of a bookie that rows are sorted by; of its rack the region first. */
+function figureOf(row: Bookie, field: string): string | number | null {
+  switch (field) {
+    case "rack":
+      return `${regionOf(row)} ${row.rack}`;
+    case "used":
+      return usedOf(row)?.bytes ?? null;
+    case "free_bytes":
+    case "total_bytes":
+    case "ledgers":
+    case "state":
+      return row[field];
+  }
+  return row.id;
+}
 
 export function BookiesPage() {
   const { cluster } = route.useParams();
-  const { rack, loss } = route.useSearch();
+  const { rack, loss, ...search } = route.useSearch();
   const [change, setChange] = useState<RepairChange>();
   const navigate = useNavigate({ from: "/c/$cluster/bookies" });
   const client = useQueryClient();
@@ -51,9 +69,11 @@ export function BookiesPage() {
   const rows = found.data?.rows;
   const placement = found.data?.placement ?? null;
   const isByRegion = rows !== undefined && hasRegions(rows, placement);
-  const listed = isByRegion
-    ? [...rows].sort((one, other) => regionOf(one).localeCompare(regionOf(other), "en"))
-    : rows;
+  const sort = sortIn(SORTS, search.sort, isByRegion ? "rack" : "id");
+  const by = sorting<(typeof SORTS)[number]>(sort, (next) =>
+    navigate({ search: (before) => ({ ...before, sort: next }) }),
+  );
+  const listed = rows && sortedRows(rows, sort, figureOf);
   const opened = rows?.find(({ id }) => id === rack);
   return (
     <Page>
@@ -92,6 +112,7 @@ export function BookiesPage() {
             empty={<Empty title="No bookie is registered">Nothing can be stored until one starts.</Empty>}
             columns={[
               {
+                ...by("id"),
                 key: "id",
                 header: "Bookie",
                 cell: (row) => (
@@ -102,6 +123,7 @@ export function BookiesPage() {
                 ),
               },
               {
+                ...by("state"),
                 key: "state",
                 header: "State",
                 cell: (row) => (
@@ -116,6 +138,7 @@ export function BookiesPage() {
                 ),
               },
               {
+                ...by("rack"),
                 key: "rack",
                 header: "Rack",
                 wide: true,
@@ -135,11 +158,23 @@ export function BookiesPage() {
               },
               {
                 ...figureColumn<Bookie>("used", "Disk used", (row) => usedOf(row)?.bytes ?? null, bytes),
+                ...by("used", true),
                 wide: true,
               },
-              figureColumn("free", "Disk free", (row) => row.free_bytes, bytes),
-              { ...figureColumn<Bookie>("total", "Disk", (row) => row.total_bytes, bytes), wide: true },
-              { ...figureColumn<Bookie>("ledgers", "Ledgers", (row) => row.ledgers, count), wide: true },
+              {
+                ...figureColumn<Bookie>("free", "Disk free", (row) => row.free_bytes, bytes),
+                ...by("free_bytes", true),
+              },
+              {
+                ...figureColumn<Bookie>("total", "Disk", (row) => row.total_bytes, bytes),
+                ...by("total_bytes", true),
+                wide: true,
+              },
+              {
+                ...figureColumn<Bookie>("ledgers", "Ledgers", (row) => row.ledgers, count),
+                ...by("ledgers", true),
+                wide: true,
+              },
               {
                 key: "change",
                 header: "Change",

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, Link } from "@tanstack/react-router";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { byteRate, count, dateTime, plural, rate } from "../../lib/format";
@@ -8,6 +8,7 @@ import { figureColumn } from "../../shared/figure";
 import { useLacks } from "../../shared/lacking/lacking";
 import { Unloading } from "../../shared/unloading/unloading";
 import { ActionButton } from "../../ui/action-button";
+import { sortedRows, sortIn, sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
 import { Page, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -25,13 +26,21 @@ const ServerHistory = lazy(() =>
   import("./history/server-history").then((module) => ({ default: module.ServerHistory })),
 );
 const HEIGHT_PX = 560;
+const RATES = ["msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out"] as const;
+const SORTS = ["id", "state", "bundles", "topics", ...RATES] as const;
+type BrokerField = (typeof SORTS)[number];
 
 export function BrokersPage() {
   const { cluster } = route.useParams();
   const found = useQuery(brokersQuery(cluster));
   const whyNot = useWhyNot(cluster, {});
   const lacks = useLacks();
-  const rows = found.data?.rows;
+  const navigate = useNavigate({ from: "/c/$cluster/brokers" });
+  const sort = sortIn(SORTS, route.useSearch().sort, "id");
+  const by = sorting<BrokerField>(sort, (next) =>
+    navigate({ search: (before) => ({ ...before, sort: next }) }),
+  );
+  const rows = found.data && sortedRows(found.data.rows, sort, (row, field) => row[field as BrokerField]);
   const balance = useQuery({
     ...balanceQuery(cluster),
     enabled: rows !== undefined && !lacks["load-balance"],
@@ -76,6 +85,7 @@ export function BrokersPage() {
             empty={<Empty title="No broker is registered">Topics cannot be served until one starts.</Empty>}
             columns={[
               {
+                ...by("id"),
                 key: "id",
                 header: "Broker",
                 cell: (row) => (
@@ -90,6 +100,7 @@ export function BrokersPage() {
                 ),
               },
               {
+                ...by("state"),
                 key: "state",
                 header: "State",
                 cell: (row) => {
@@ -104,6 +115,7 @@ export function BrokersPage() {
               },
               { key: "load", header: "Load", cell: (row) => <Load of={loads.get(row.id)} /> },
               {
+                ...by("bundles", true),
                 key: "bundles",
                 header: "Bundles",
                 numeric: true,
@@ -118,15 +130,26 @@ export function BrokersPage() {
                   </Link>
                 ),
               },
-              figureColumn("topics", "Topics", (row) => row.topics, count),
-              figureColumn("in", "In/s", (row) => row.msg_rate_in, rate),
-              figureColumn("out", "Out/s", (row) => row.msg_rate_out, rate),
+              {
+                ...figureColumn<Broker>("topics", "Topics", (row) => row.topics, count),
+                ...by("topics", true),
+              },
+              {
+                ...figureColumn<Broker>("in", "In/s", (row) => row.msg_rate_in, rate),
+                ...by("msg_rate_in", true),
+              },
+              {
+                ...figureColumn<Broker>("out", "Out/s", (row) => row.msg_rate_out, rate),
+                ...by("msg_rate_out", true),
+              },
               {
                 ...figureColumn<Broker>("bytes in", "Bytes in", (row) => row.bytes_rate_in, byteRate),
+                ...by("bytes_rate_in", true),
                 wide: true,
               },
               {
                 ...figureColumn<Broker>("bytes out", "Bytes out", (row) => row.bytes_rate_out, byteRate),
+                ...by("bytes_rate_out", true),
                 wide: true,
               },
               {

@@ -29,10 +29,16 @@ export const bundlesSearch = z.object({
 });
 
 /** The server whose history is shown. */
-export const brokersSearch = z.object({ ...charts, server: searchText });
+export const brokersSearch = z.object({ ...charts, server: searchText, sort: searchText });
 
 /** The bookies whose dialogs are open, and the one whose history is shown. */
-export const bookiesSearch = z.object({ ...charts, server: searchText, rack: searchText, loss: searchText });
+export const bookiesSearch = z.object({
+  ...charts,
+  server: searchText,
+  sort: searchText,
+  rack: searchText,
+  loss: searchText,
+});
 
 /** Names of the setting whose dialog is open, to be set or removed. */
 export const settingsSearch = z.object({ change: searchText, remove: searchText });

@@ -1,5 +1,5 @@
-import { Button } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Button, NativeSelect } from "@mantine/core";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { failureOf } from "../../lib/errors";
@@ -8,12 +8,26 @@ import { CommandLines } from "../../shared/commands/command-lines";
 import { COPY_COMMANDS } from "../../shared/commands/copy-commands";
 import { Badge } from "../../ui/badge";
 import { Dialog } from "../../ui/dialog";
+import { Pages } from "../../ui/grid/pages";
+import { sortIn, sorting } from "../../ui/grid/sorting";
+import { SortBar } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { CopyDialog } from "./copy-dialog";
 import { looks } from "./looks";
-import { type Copy, copiesQuery, isOver, previewUndo, resumeCopy, stopCopy, undoCopy } from "./queries";
+import {
+  COPY_SORTS,
+  COPY_STATES,
+  type Copy,
+  copiesQuery,
+  isOver,
+  PER_PAGE,
+  previewUndo,
+  resumeCopy,
+  stopCopy,
+  undoCopy,
+} from "./queries";
 import { amountsOf, refOf, scannedText, shareOf, shortName, titleOf } from "./words";
 
 const route = getRouteApi("/c/$cluster/copies");
@@ -29,9 +43,17 @@ const TONES = {
 export function CopiesPage() {
   useTitle("Copies");
   const { cluster } = route.useParams();
-  const { from, topic } = route.useSearch();
+  const { from, topic, page = 1, ...search } = route.useSearch();
+  const sort = sortIn(COPY_SORTS, search.sort, "-created_at");
+  const state = COPY_STATES.find((known) => known === search.state);
   const navigate = useNavigate({ from: "/c/$cluster/copies" });
-  const list = useQuery(copiesQuery(cluster, topic));
+  const list = useQuery({
+    ...copiesQuery(cluster, { source: topic, state, sort, page }),
+    placeholderData: keepPreviousData,
+  });
+  const by = sorting<(typeof COPY_SORTS)[number]>(sort, (next) =>
+    navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) }),
+  );
   const [undoing, setUndoing] = useState<Copy | null>(null);
   const failure = failureOf(list);
   const rows = list.data?.rows;
@@ -46,13 +68,51 @@ export function CopiesPage() {
           </Link>
         }
       />
-      <Panel title="Copies, moves and redrives" note={list.data && count(list.data.total)} flush>
+      <Panel
+        title="Copies, moves and redrives"
+        note={list.data && count(list.data.total)}
+        flush
+        actions={
+          <>
+            <NativeSelect
+              aria-label="State"
+              size="xs"
+              value={state ?? ""}
+              data={[{ value: "", label: "Any state" }, ...COPY_STATES]}
+              onChange={(event) => {
+                const next = event.currentTarget.value || undefined;
+                navigate({ search: (before) => ({ ...before, state: next, page: undefined }) });
+              }}
+            />
+            <Pages
+              page={page}
+              total={list.data?.total}
+              per={PER_PAGE}
+              onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
+            />
+          </>
+        }
+      >
         {failure && <ErrorNotice error={failure} title="The copies could not be read" />}
         {!rows && !failure && <Loading label="Loading the copies" rows={4} />}
-        {rows?.length === 0 && (
-          <Empty title="Nothing was copied yet">
-            Dead letters are redriven from their page, and messages copied from the messages of a topic.
-          </Empty>
+        {rows?.length === 0 &&
+          (state ? (
+            <Empty title="No copy is in this state" />
+          ) : (
+            <Empty title="Nothing was copied yet">
+              Dead letters are redriven from their page, and messages copied from the messages of a topic.
+            </Empty>
+          ))}
+        {rows && rows.length > 0 && (
+          <SortBar
+            columns={[
+              { header: "Started", ...by("created_at", true) },
+              { header: "From", ...by("source") },
+              { header: "To", ...by("target") },
+              { header: "Kind", ...by("mode") },
+              { header: "State", ...by("state") },
+            ]}
+          />
         )}
         <ul style={looks.items}>
           {rows?.map((row) => (
@@ -66,7 +126,7 @@ export function CopiesPage() {
           topic={{ cluster, ...source }}
           name={from}
           toOrigin={false}
-          onClose={() => navigate({ search: {} })}
+          onClose={() => navigate({ search: ({ from: _, ...rest }) => rest })}
         />
       )}
     </Page>

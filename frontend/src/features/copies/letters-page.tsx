@@ -1,5 +1,5 @@
 import { Button } from "@mantine/core";
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useServerNow } from "../../lib/clock";
@@ -8,6 +8,8 @@ import { age, bytes, count, dateTime, known, rate } from "../../lib/format";
 import { Freshness } from "../../shared/freshness";
 import { TopicLink } from "../../shared/topic-link";
 import { FilterInput } from "../../ui/filter-input";
+import { Pages } from "../../ui/grid/pages";
+import { sortIn, sorting } from "../../ui/grid/sorting";
 import { type Column, Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
@@ -18,8 +20,11 @@ import {
   type Group,
   type GroupKey,
   groupsQuery,
+  LETTER_SORTS,
+  type LetterSort,
   type LetterTopic,
   lettersQuery,
+  PER_PAGE,
   type Topic,
 } from "./queries";
 import { joined, refOf, scannedText, shortName } from "./words";
@@ -30,10 +35,17 @@ const route = getRouteApi("/c/$cluster/dead-letters");
 export function LettersPage() {
   useTitle("Dead letters");
   const { cluster } = route.useParams();
-  const { q, topic, shape, reason = "", origin = "", subscription = "" } = route.useSearch();
+  const { q, topic, shape, reason = "", origin = "", subscription = "", ...search } = route.useSearch();
+  const { page = 1 } = search;
+  const sort = sortIn(LETTER_SORTS, search.sort, "name");
   const navigate = useNavigate({ from: "/c/$cluster/dead-letters" });
-  const list = useQuery(lettersQuery(cluster, q));
-  const columns = useTopicColumns();
+  const list = useQuery({
+    ...lettersQuery(cluster, q, sort, page),
+    placeholderData: keepPreviousData,
+  });
+  const columns = useTopicColumns(sort, (next) =>
+    navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) }),
+  );
   const failure = failureOf(list);
   const chosen = topic ? refOf(topic) : null;
   return (
@@ -53,11 +65,23 @@ export function LettersPage() {
           label="Filter by name"
           value={q ?? ""}
           write={(value, replace) =>
-            navigate({ search: (before) => ({ ...before, q: value || undefined }), replace })
+            navigate({ search: (before) => ({ ...before, q: value || undefined, page: undefined }), replace })
           }
         />
       </search>
-      <Panel title="Topics" note={list.data && count(list.data.total)} flush>
+      <Panel
+        title="Topics"
+        note={list.data && count(list.data.total)}
+        flush
+        actions={
+          <Pages
+            page={page}
+            total={list.data?.total}
+            per={PER_PAGE}
+            onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
+          />
+        }
+      >
         {failure && <ErrorNotice error={failure} title="The topics could not be read" />}
         {!list.data && !failure && <Loading label="Looking for dead letters" rows={4} />}
         {list.data && (
@@ -86,10 +110,12 @@ export function LettersPage() {
   );
 }
 
-function useTopicColumns(): Column<LetterTopic>[] {
+function useTopicColumns(sort: LetterSort, onSort: (next: LetterSort) => void): Column<LetterTopic>[] {
   const now = useServerNow();
+  const by = sorting<(typeof LETTER_SORTS)[number]>(sort, onSort);
   return [
     {
+      ...by("name"),
       key: "name",
       header: "Topic",
       grow: true,
@@ -97,7 +123,7 @@ function useTopicColumns(): Column<LetterTopic>[] {
         <span style={looks.text}>
           <Link
             from="/c/$cluster/dead-letters"
-            search={({ q }) => ({ q, topic: row.name })}
+            search={({ q, sort, page }) => ({ q, sort, page, topic: row.name })}
             aria-label={`Groups of ${shortName(row.name)}`}
           >
             {shortName(row.name)}
@@ -130,14 +156,26 @@ function useTopicColumns(): Column<LetterTopic>[] {
       },
     },
     { key: "entries", header: "Stored", numeric: true, cell: (row) => known(row.entries, count) },
-    { key: "backlog", header: "Unacknowledged", numeric: true, cell: (row) => known(row.backlog, count) },
+    {
+      ...by("backlog", true),
+      key: "backlog",
+      header: "Unacknowledged",
+      numeric: true,
+      cell: (row) => known(row.backlog, count),
+    },
     {
       key: "oldest",
       header: "Oldest",
       numeric: true,
       cell: (row) => known(row.oldest_at, (at) => age(at, now)),
     },
-    { key: "rate", header: "In /s", numeric: true, cell: (row) => known(row.msg_rate_in, rate) },
+    {
+      ...by("msg_rate_in", true),
+      key: "rate",
+      header: "In /s",
+      numeric: true,
+      cell: (row) => known(row.msg_rate_in, rate),
+    },
   ];
 }
 

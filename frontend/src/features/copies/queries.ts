@@ -2,6 +2,7 @@ import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
 import type { components } from "../../api/schema";
 import type { TopicRef } from "../../shared/topic-link";
+import type { Sort } from "../../ui/grid/sorting";
 
 type Schemas = components["schemas"];
 export type Copy = Schemas["CopyRow"];
@@ -15,7 +16,18 @@ export type UndoPreview = Schemas["UndoCopyPreview"];
 export type Topic = TopicRef & { cluster: string };
 export const RATE = 1_000;
 
-export const SHOWN_MAX = 50;
+export const COPY_SORTS = ["created_at", "source", "target", "mode", "state"] as const;
+export const COPY_STATES = ["queued", "running", "stopped", "succeeded", "failed"] as const;
+export const LETTER_SORTS = ["name", "backlog", "msg_rate_in"] as const;
+export type LetterSort = Sort<(typeof LETTER_SORTS)[number]>;
+export interface CopyFilter {
+  source: string | undefined;
+  state: Copy["state"] | undefined;
+  sort: Sort<(typeof COPY_SORTS)[number]>;
+  page: number;
+}
+
+export const PER_PAGE = 50;
 const WORKING_MS = 1_000;
 const RESTING_MS = 5_000;
 const BASE = "/api/v1/clusters/{cluster}";
@@ -28,11 +40,12 @@ const pathOf = ({ domain, ...rest }: Topic) => ({
 
 export const isOver = ({ state }: Copy) => state !== "queued" && state !== "running";
 
-export const lettersQuery = (cluster: string, q: string | undefined) =>
+export const lettersQuery = (cluster: string, q: string | undefined, sort: LetterSort, page: number) =>
   queryOptions({
-    queryKey: ["dead letters", cluster, q],
+    queryKey: ["dead letters", cluster, q, sort, page],
     queryFn: ({ signal }) => {
-      const params = { path: { cluster }, query: given({ q, limit: SHOWN_MAX }) };
+      const window = { offset: (page - 1) * PER_PAGE, limit: PER_PAGE };
+      const params = { path: { cluster }, query: given({ q, sort, ...window }) };
       return answerOf(api.GET(`${BASE}/dead-letters`, { params, signal }));
     },
     refetchInterval: RESTING_MS,
@@ -50,11 +63,12 @@ export const groupsQuery = (topic: Topic) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-export const copiesQuery = (cluster: string, source: string | undefined) =>
+export const copiesQuery = (cluster: string, { page, ...filter }: CopyFilter) =>
   queryOptions({
-    queryKey: ["copies", cluster, source],
+    queryKey: ["copies", cluster, filter, page],
     queryFn: ({ signal }) => {
-      const params = { path: { cluster }, query: given({ source, limit: SHOWN_MAX }) };
+      const window = { offset: (page - 1) * PER_PAGE, limit: PER_PAGE };
+      const params = { path: { cluster }, query: given({ ...filter, ...window }) };
       return answerOf(api.GET(`${BASE}/copies`, { params, signal }));
     },
     refetchInterval: ({ state }) => (state.data?.rows.every(isOver) === false ? WORKING_MS : RESTING_MS),

@@ -1,9 +1,10 @@
 import * as z from "zod/mini";
-import { searchText } from "../../lib/url-state";
+import { listSearch, searchText } from "../../lib/url-state";
 
 /** The topic whose groups are shown, by its full name, and words of the list. With `shape` a group to be redriven. */
 export const lettersSearch = z.object({
   q: searchText,
+  ...listSearch,
   topic: searchText,
   shape: searchText,
   reason: searchText,
@@ -12,4 +13,9 @@ export const lettersSearch = z.object({
 });
 
 /** `from`: the topic of a copy that is to be started. */
-export const copiesSearch = z.object({ from: searchText, topic: searchText });
+export const copiesSearch = z.object({
+  from: searchText,
+  topic: searchText,
+  state: searchText,
+  ...listSearch,
+});

@@ -1,6 +1,6 @@
 import { createRoute } from "@tanstack/react-router";
 import * as z from "zod/mini";
-import { searchText } from "../../lib/url-state";
+import { listSearch, searchText } from "../../lib/url-state";
 import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
 import { root } from "../../shared/roots";
@@ -9,7 +9,11 @@ import { PeopleIcon } from "../../ui/icons";
 const list = createRoute({
   getParentRoute: () => root,
   path: "/people",
-  validateSearch: z.object({ q: searchText, act: z.catch(z.optional(z.literal("create")), undefined) }),
+  validateSearch: z.object({
+    q: searchText,
+    act: z.catch(z.optional(z.literal("create")), undefined),
+    ...listSearch,
+  }),
   component: lazyPage(() => import("./people-page"), "PeoplePage"),
 });
 

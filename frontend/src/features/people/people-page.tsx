@@ -2,10 +2,12 @@ import { TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { failureOf } from "../../lib/errors";
-import { count, dateTime, plural } from "../../lib/format";
+import { count, dateTime } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
 import { useCluster } from "../../shared/topic-link";
 import { ActionButton } from "../../ui/action-button";
+import { Pages } from "../../ui/grid/pages";
+import { sortIn, sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
 import { SearchIcon } from "../../ui/icons";
 import { Page, PageHead, Panel } from "../../ui/panel";
@@ -15,20 +17,24 @@ import { rolesOf } from "./known-roles";
 import { NewPersonDialog } from "./new-person-dialog";
 import styles from "./people.module.css";
 import { Roles, StateOf } from "./person-words";
-import { type PersonRow, peopleQuery } from "./queries";
+import { PEOPLE_SORTS, PER_PAGE, type PeopleSort, type PersonRow, peopleQuery } from "./queries";
 
 const route = getRouteApi("/people");
 
 /** The people who may sign in. */
 export function PeoplePage() {
   useTitle("People");
-  const { q = "", act } = route.useSearch();
+  const { q = "", act, page = 1, ...search } = route.useSearch();
+  const sort = sortIn(PEOPLE_SORTS, search.sort, "name");
   const navigate = useNavigate({ from: "/people" });
-  const list = useQuery(peopleQuery(q));
+  const list = useQuery(peopleQuery(q, sort, page));
   const whyNot = useWhyNot(useCluster(), {});
   const rows = list.data?.rows;
   const setCreating = (open: boolean) =>
-    navigate({ search: { q: q || undefined, act: open ? "create" : undefined }, replace: !open });
+    navigate({
+      search: (before) => ({ ...before, act: open ? ("create" as const) : undefined }),
+      replace: !open,
+    });
   const failure = failureOf(list);
   return (
     <Page>
@@ -45,32 +51,40 @@ export function PeoplePage() {
         title="All people"
         flush
         actions={
-          <TextInput
-            size="xs"
-            aria-label="Part of the name"
-            placeholder="Part of the name"
-            leftSection={<SearchIcon size={14} />}
-            className={styles.filter ?? ""}
-            value={q}
-            onChange={(event) =>
-              navigate({ search: { q: event.currentTarget.value || undefined }, replace: true })
-            }
-          />
+          <>
+            <Pages
+              page={page}
+              total={list.data?.total}
+              per={PER_PAGE}
+              onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
+            />
+            <TextInput
+              size="xs"
+              aria-label="Part of the name"
+              placeholder="Part of the name"
+              leftSection={<SearchIcon size={14} />}
+              className={styles.filter ?? ""}
+              value={q}
+              onChange={(event) => {
+                const text = event.currentTarget.value || undefined;
+                navigate({ search: (before) => ({ ...before, q: text, page: undefined }), replace: true });
+              }}
+            />
+          </>
         }
       >
         {failure && (
           <ErrorNotice error={failure} title="The people could not be listed" onRetry={list.refetch} />
         )}
         {rows ? (
-          <Rows rows={rows} isFiltered={q !== ""} />
+          <Rows
+            rows={rows}
+            isFiltered={q !== ""}
+            sort={sort}
+            onSort={(next) => navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) })}
+          />
         ) : (
           !failure && <Loading label="Loading people" rows={4} />
-        )}
-        {list.data && list.data.total > list.data.rows.length && (
-          <p className={styles.rest}>
-            {count(list.data.rows.length)} of {plural(list.data.total, "person", "people")} are shown; narrow
-            the filter to see others.
-          </p>
         )}
       </Panel>
       {act === "create" && rows && (
@@ -80,7 +94,18 @@ export function PeoplePage() {
   );
 }
 
-function Rows({ rows, isFiltered }: { rows: readonly PersonRow[]; isFiltered: boolean }) {
+function Rows({
+  rows,
+  isFiltered,
+  sort,
+  onSort,
+}: {
+  rows: readonly PersonRow[];
+  isFiltered: boolean;
+  sort: PeopleSort;
+  onSort: (next: PeopleSort) => void;
+}) {
+  const by = sorting<(typeof PEOPLE_SORTS)[number]>(sort, onSort);
   return (
     <Table
       caption="People"
@@ -89,6 +114,7 @@ function Rows({ rows, isFiltered }: { rows: readonly PersonRow[]; isFiltered: bo
       empty={<Empty title={isFiltered ? "No person matches" : "No person yet"} />}
       columns={[
         {
+          ...by("name"),
           key: "name",
           header: "Name",
           grow: true,
@@ -98,22 +124,31 @@ function Rows({ rows, isFiltered }: { rows: readonly PersonRow[]; isFiltered: bo
             </Link>
           ),
         },
-        { key: "full", header: "Full name", wide: true, cell: ({ display_name: text }) => text || "—" },
-        { key: "state", header: "State", cell: (row) => <StateOf person={row} /> },
+        {
+          ...by("display_name"),
+          key: "full",
+          header: "Full name",
+          wide: true,
+          cell: ({ display_name: text }) => text || "—",
+        },
+        { ...by("active", true), key: "state", header: "State", cell: (row) => <StateOf person={row} /> },
         { key: "roles", header: "Roles", wide: true, cell: ({ roles }) => <Roles of={roles} /> },
         {
+          ...by("provider"),
           key: "by",
           header: "Signs in by",
           wide: true,
           cell: ({ provider }) => <>{provider || "password"}</>,
         },
         {
+          ...by("last_sign_in_at", true),
           key: "last",
           header: "Last sign-in",
           wide: true,
           cell: ({ last_sign_in_at: at }) => <>{at === null ? "never" : dateTime(at)}</>,
         },
         {
+          ...by("sessions", true),
           key: "sessions",
           header: "Sessions",
           numeric: true,

@@ -1,6 +1,7 @@
 import { keepPreviousData, type QueryClient, queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
 import type { components } from "../../api/schema";
+import type { Sort } from "../../ui/grid/sorting";
 
 type Schemas = components["schemas"];
 
@@ -8,18 +9,29 @@ export type PersonRow = Schemas["PersonRow"];
 export type NewPerson = Schemas["PersonBodyRequest"];
 export type PersonChange = Schemas["PersonChangeRequest"];
 
-/** Rows shown of the list; its filter finds the others. */
-export const SHOWN = 200;
+export const PEOPLE_SORTS = [
+  "name",
+  "display_name",
+  "active",
+  "provider",
+  "last_sign_in_at",
+  "sessions",
+] as const;
+export type PeopleSort = Sort<(typeof PEOPLE_SORTS)[number]>;
+
+export const PER_PAGE = 100;
 const REFRESH_MS = 10_000;
 const ONE = "/api/v1/people/{name}";
 
-export function peopleQuery(q: string) {
+export function peopleQuery(q: string, sort: PeopleSort = "name", page = 1) {
   return queryOptions({
-    queryKey: ["people", "list", q],
+    queryKey: ["people", "list", q, sort, page],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET("/api/v1/people", {
-          params: { query: given({ q: q || undefined, limit: SHOWN }) },
+          params: {
+            query: given({ q: q || undefined, sort, offset: (page - 1) * PER_PAGE, limit: PER_PAGE }),
+          },
           signal,
         }),
       ),

@@ -1,6 +1,6 @@
 import { createRoute } from "@tanstack/react-router";
 import * as z from "zod/mini";
-import { searchText } from "../../lib/url-state";
+import { listSearch, searchText } from "../../lib/url-state";
 import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
 import { cluster } from "../../shared/roots";
@@ -9,7 +9,7 @@ import { ClockIcon } from "../../ui/icons";
 export const transactionsRoute = createRoute({
   getParentRoute: () => cluster,
   path: "/transactions",
-  validateSearch: z.object({ q: searchText, older: searchText }),
+  validateSearch: z.object({ q: searchText, older: searchText, ...listSearch }),
   component: lazyPage(() => import("./transactions-page"), "TransactionsPage"),
 });
 

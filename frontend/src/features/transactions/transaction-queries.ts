@@ -1,6 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
 import type { components } from "../../api/schema";
+import type { Sort } from "../../ui/grid/sorting";
 
 type Schemas = components["schemas"];
 export type Coordinator = Schemas["CoordinatorRow"];
@@ -9,15 +10,23 @@ export type AbortPreview = Schemas["AbortTransactionPreview"];
 export type AbortReceipt = Schemas["AbortTransactionReceipt"];
 
 const REFRESH_MS = 5_000;
-export const ROWS_MAX = 200;
+export const PER_PAGE = 200;
+export const TRANSACTION_SORTS = ["since", "id", "status", "timeout_ms", "owner"] as const;
+export type TransactionField = (typeof TRANSACTION_SORTS)[number];
 
-export function transactionsQuery(cluster: string, filter: { q?: string | undefined; older: number }) {
+export function transactionsQuery(
+  cluster: string,
+  { page, ...filter }: { q?: string | undefined; older: number; sort: Sort<TransactionField>; page: number },
+) {
   return queryOptions({
-    queryKey: ["transactions", cluster, filter],
+    queryKey: ["transactions", cluster, filter, page],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET("/api/v1/clusters/{cluster}/transactions", {
-          params: { path: { cluster }, query: given({ ...filter, limit: ROWS_MAX }) },
+          params: {
+            path: { cluster },
+            query: given({ ...filter, offset: (page - 1) * PER_PAGE, limit: PER_PAGE }),
+          },
           signal,
         }),
       ),

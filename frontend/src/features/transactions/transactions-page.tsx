@@ -1,7 +1,7 @@
 import { Button, NativeSelect } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime, duration, plural } from "../../lib/format";
 import { parseTopicName } from "../../lib/url-state";
@@ -12,13 +12,22 @@ import lists from "../../shared/lists/lists.module.css";
 import { TopicLink } from "../../shared/topic-link";
 import { ActionButton } from "../../ui/action-button";
 import { FilterInput } from "../../ui/filter-input";
+import { Pages } from "../../ui/grid/pages";
+import { sortIn, sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Since } from "../../ui/since";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { AbortDialog } from "./abort-dialog";
-import { type Coordinator, ROWS_MAX, type Transaction, transactionsQuery } from "./transaction-queries";
+import {
+  type Coordinator,
+  PER_PAGE,
+  TRANSACTION_SORTS,
+  type Transaction,
+  type TransactionField,
+  transactionsQuery,
+} from "./transaction-queries";
 import { AGES, ageOf, idOf, NAMED_MAX, placesOf, reportedNumber, silentText } from "./transaction-words";
 
 const route = getRouteApi("/c/$cluster/transactions");
@@ -28,16 +37,17 @@ const COORDINATORS_PX = 320;
 export function TransactionsPage() {
   useTitle("Transactions");
   const { cluster } = route.useParams();
-  const { q, older } = route.useSearch();
+  const { q, older, page = 1, ...search } = route.useSearch();
+  const sort = sortIn(TRANSACTION_SORTS, search.sort, "since");
   const navigate = useNavigate({ from: "/c/$cluster/transactions" });
-  const found = useQuery(transactionsQuery(cluster, { q, older: ageOf(older) }));
+  const found = useQuery(transactionsQuery(cluster, { q, older: ageOf(older), sort, page }));
   const whyNot = useWhyNot(cluster, {});
   const [aborted, setAborted] = useState<Transaction>();
   const answer = found.data;
   const isFiltered = Boolean(q || ageOf(older));
   const silent = answer ? silentText(answer.coordinators) : "";
-  const show = (change: { q?: string | undefined; older?: string | undefined }, replace = false) =>
-    navigate({ search: (before) => ({ ...before, ...change }), replace });
+  const show = (change: Partial<ReturnType<typeof route.useSearch>>, replace = false) =>
+    navigate({ search: (before) => ({ ...before, page: undefined, ...change }), replace });
   return (
     <Page>
       <PageHead
@@ -94,6 +104,10 @@ export function TransactionsPage() {
             total={answer.total}
             isFiltered={isFiltered}
             isPartial={silent !== ""}
+            by={sorting<TransactionField>(sort, (next) => show({ sort: next }))}
+            pages={
+              <Pages page={page} total={answer.total} per={PER_PAGE} onTurn={(to) => show({ page: to })} />
+            }
             why={whyNot("abortTransaction")}
             onAbort={setAborted}
           />
@@ -120,6 +134,8 @@ function Open({
   total,
   isFiltered,
   isPartial,
+  by,
+  pages,
   why,
   onAbort,
 }: {
@@ -127,24 +143,20 @@ function Open({
   total: number;
   isFiltered: boolean;
   isPartial: boolean;
+  by: ReturnType<typeof sorting<TransactionField>>;
+  pages: ReactNode;
   why: string | null;
   onAbort: (row: Transaction) => void;
 }) {
-  const left = total - rows.length;
   return (
     <Panel
       title="Open transactions"
-      note={
-        left > 0
-          ? `the oldest ${ROWS_MAX} of ${count(total)}`
-          : isPartial
-            ? `≥ ${count(total)}`
-            : count(total)
-      }
+      note={isPartial ? `≥ ${count(total)}` : count(total)}
+      actions={pages}
       flush
     >
       <Table<Transaction>
-        caption="Open transactions, the oldest first"
+        caption="Open transactions"
         rows={rows}
         maxHeight={HEIGHT_PX}
         rowKey={idOf}
@@ -162,17 +174,29 @@ function Open({
           )
         }
         columns={[
-          { key: "id", header: "Id", cell: (row) => <span className="mono">{idOf(row)}</span> },
-          { key: "status", header: "State", cell: (row) => row.status.toLowerCase() },
-          { key: "age", header: "Age", numeric: true, cell: (row) => <Since at={row.since} /> },
           {
+            ...by("id"),
+            key: "id",
+            header: "Id",
+            cell: (row) => <span className="mono">{idOf(row)}</span>,
+          },
+          { ...by("status"), key: "status", header: "State", cell: (row) => row.status.toLowerCase() },
+          {
+            ...by("since"),
+            key: "age",
+            header: "Since",
+            numeric: true,
+            cell: (row) => <Since at={row.since} />,
+          },
+          {
+            ...by("timeout_ms", true),
             key: "timeout",
             header: "Time-out",
             numeric: true,
             wide: true,
             cell: (row) => duration(row.timeout_ms / 1000),
           },
-          { key: "owner", header: "Owner", cell: (row) => row.owner ?? "—" },
+          { ...by("owner"), key: "owner", header: "Owner", cell: (row) => row.owner ?? "—" },
           {
             key: "places",
             header: "Topics and subscriptions",

@@ -1,6 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
 import type { components } from "../../api/schema";
+import type { Sort } from "../../ui/grid/sorting";
 
 type Schemas = components["schemas"];
 export type ChangeSet = Schemas["ChangeSetDetail"];
@@ -19,13 +20,21 @@ export function isWorking({ state }: Pick<ListedChangeSet, "state">): boolean {
   return state === "planning" || state === "running";
 }
 
-export function changeSetsQuery(cluster: string, page: number) {
+export const CHANGE_SET_SORTS = ["kind", "state", "created_by", "created_at"] as const;
+export type ChangeSetSort = Sort<(typeof CHANGE_SET_SORTS)[number]>;
+export const ITEM_SORTS = ["place", "topic", "state"] as const;
+export type ItemSort = Sort<(typeof ITEM_SORTS)[number]>;
+
+export function changeSetsQuery(cluster: string, sort: ChangeSetSort, page: number) {
   return queryOptions({
-    queryKey: ["change-sets", cluster, page],
+    queryKey: ["change-sets", cluster, sort, page],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET(SETS, {
-          params: { path: { cluster }, query: { offset: (page - 1) * PER_PAGE, limit: PER_PAGE } },
+          params: {
+            path: { cluster },
+            query: { sort, offset: (page - 1) * PER_PAGE, limit: PER_PAGE },
+          },
           signal,
         }),
       ),
@@ -46,16 +55,23 @@ export function changeSetQuery(cluster: string, id: string) {
 export function changeItemsQuery(
   cluster: string,
   id: string,
-  { state, page, at }: { state: ItemState | undefined; page: number; at: string },
+  filter: {
+    q: string | undefined;
+    state: ItemState | undefined;
+    sort: ItemSort;
+    page: number;
+    at: string;
+  },
 ) {
+  const { q, state, sort, page } = filter;
   return queryOptions({
-    queryKey: ["change-set", cluster, id, "items", state, page, at],
+    queryKey: ["change-set", cluster, id, "items", filter],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET(`${SETS}/{set_id}/items`, {
           params: {
             path: { cluster, set_id: id },
-            query: given({ state, offset: (page - 1) * PER_PAGE, limit: PER_PAGE }),
+            query: given({ q, state, sort, offset: (page - 1) * PER_PAGE, limit: PER_PAGE }),
           },
           signal,
         }),

@@ -1,4 +1,5 @@
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
+import type { Order, Sortable } from "./sorting";
 import styles from "./table.module.css";
 
 export interface Column<Row> {
@@ -8,13 +9,15 @@ export interface Column<Row> {
   numeric?: boolean;
   grow?: boolean;
   wide?: boolean; // left out on a phone
+  sort?: Order;
+  onSort?: () => void;
   cell: (row: Row) => ReactNode;
 }
 
 /** Above this number only the visible rows are in the document, where the table's height is limited. */
 export const ALL_MAX = 60;
 
-/** A table of rows already at hand. Lists that the server sorts and windows use the grid instead. */
+/** A table of rows at hand: all, or a page of those that the server sorts. Lists without pages use the grid. */
 export function Table<Row>({
   caption,
   columns,
@@ -47,9 +50,11 @@ export function Table<Row>({
           <thead>
             <tr>
               {columns.map((column) => (
-                <th key={column.key} scope="col" className={classOf(column)}>
+                <th key={column.key} scope="col" className={classOf(column)} aria-sort={column.sort}>
                   {column.headerHidden ? (
                     <span className="visually-hidden">{column.header}</span>
+                  ) : column.onSort ? (
+                    <SortButton header={column.header} sort={column.sort} onSort={column.onSort} />
                   ) : (
                     column.header
                   )}
@@ -73,6 +78,38 @@ export function Table<Row>({
           </tbody>
         </table>
       </div>
+    </div>
+  );
+}
+
+function SortButton({
+  header,
+  sort,
+  onSort,
+}: {
+  header: string;
+  sort: Order | undefined;
+  onSort: () => void;
+}) {
+  return (
+    <button type="button" className={styles.sort} onClick={onSort}>
+      {header}
+      {sort && sort !== "none" && <span aria-hidden="true">{sort === "ascending" ? " ↑" : " ↓"}</span>}
+    </button>
+  );
+}
+
+/** The headers of a list whose items are no rows of a table. */
+export function SortBar({ columns }: { columns: readonly ({ header: string } & Sortable)[] }) {
+  return (
+    <div role="group" aria-label="Order of the list" className={styles.bar}>
+      {columns.map(({ header, sort, onSort }) => (
+        <span key={header} aria-current={sort !== "none" || undefined}>
+          <SortButton header={header} sort={sort} onSort={onSort} />
+          {sort === "ascending" && <span className="visually-hidden">ascending</span>}
+          {sort === "descending" && <span className="visually-hidden">descending</span>}
+        </span>
+      ))}
     </div>
   );
 }

@@ -1,0 +1,101 @@
+"""Lists of each kind in a browser: a click on a header sorts the list, and the address names the order."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.support.instance import Instance
+
+CONSOLE = "/api/v1/clusters/standalone"
+RULE = {
+    "severity": "warning",
+    "definition": {"kind": "attention"},
+    "for_s": 0,
+    "channels": [],
+    "escalate_to": [],
+}
+
+
+def ordered_by(page: Page, sort: str) -> None:
+    expect(page).to_have_url(re.compile(rf"[?&]sort={re.escape(sort)}(&|$)"))
+
+
+@pytest.mark.timeout(200)
+def test_a_click_on_a_header_sorts_a_table_by_the_gateway(page: Page, instance: Instance) -> None:
+    for name in ("sorted-a", "sorted-b"):
+        body = {"adminRoles": [f"{name}-admin"], "allowedClusters": ["standalone"]}
+        assert instance.rest("PUT", f"/admin/v2/tenants/{name}", body)[0] == 204
+    page.goto("/c/standalone/roles?q=sorted-")
+    table = page.get_by_role("table", name="Roles")
+    rows = table.locator("tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("sorted-a-admin")
+    header = table.get_by_role("columnheader", name="Role")
+    expect(header).to_have_attribute("aria-sort", "ascending")
+    header.get_by_role("button").click()
+    ordered_by(page, "-role")
+    expect(header).to_have_attribute("aria-sort", "descending")
+    expect(rows.first).to_contain_text("sorted-b-admin")
+    table.get_by_role("button", name="Tenants").click()
+    ordered_by(page, "-tenants")
+    page.go_back()
+    ordered_by(page, "-role")
+    expect(rows.first).to_contain_text("sorted-b-admin")
+    page.reload()
+    expect(rows.first).to_contain_text("sorted-b-admin")
+    for name in ("sorted-a", "sorted-b"):
+        instance.rest("DELETE", f"/admin/v2/tenants/{name}")
+
+
+@pytest.mark.timeout(200)
+def test_a_click_on_a_header_sorts_the_audit_log(page: Page, instance: Instance) -> None:
+    instance.rest("PUT", "/admin/v2/tenants/sorted-log", {"allowedClusters": ["standalone"]})
+    instance.rest("DELETE", "/admin/v2/tenants/sorted-log")
+    page.goto("/audit")
+    grid = page.get_by_role("grid", name="Audit log")
+    expect(grid.get_by_role("columnheader", name="When")).to_have_attribute(
+        "aria-sort", "descending"
+    )
+    what = grid.get_by_role("columnheader", name="What")
+    with page.expect_response(lambda answer: "sort=operation" in answer.url) as answered:
+        what.click()
+    operations = [row["operation"] for row in answered.value.json()["rows"]]
+    assert operations == sorted(operations)
+    ordered_by(page, "operation")
+    expect(what).to_have_attribute("aria-sort", "ascending")
+    what.click()
+    ordered_by(page, "-operation")
+
+
+@pytest.mark.timeout(200)
+def test_a_click_in_the_bar_sorts_a_list_of_items(page: Page, instance: Instance) -> None:
+    made = []
+    for name in ("sorted rule a", "sorted rule b"):
+        status, row = instance.rest("POST", f"{CONSOLE}/alerts/rules", {**RULE, "name": name})
+        assert status == 201, row
+        made.append(row["id"])
+    page.goto("/alerts?tab=rules")
+    items = page.get_by_role("listitem").filter(has_text="sorted rule")
+    expect(items.first).to_contain_text("sorted rule a")
+    bar = page.get_by_role("group", name="Order of the list")
+    bar.get_by_role("button", name="Name").click()
+    ordered_by(page, "-name")
+    expect(items.first).to_contain_text("sorted rule b")
+    for key in made:
+        instance.rest("DELETE", f"{CONSOLE}/alerts/rules/{key}")
+
+
+@pytest.mark.timeout(200)
+def test_a_click_on_a_header_sorts_the_servers_of_a_cluster(page: Page, instance: Instance) -> None:
+    for path, name, header, sort in (
+        ("bookies", "Bookies", "Ledgers", "-ledgers"),
+        ("brokers", "Brokers", "Topics", "-topics"),
+    ):
+        page.goto(f"/c/standalone/{path}")
+        table = page.get_by_role("table", name=name)
+        column = table.get_by_role("columnheader", name=header)
+        expect(column).to_have_attribute("aria-sort", "none")
+        column.get_by_role("button").click()
+        ordered_by(page, sort)
+        expect(column).to_have_attribute("aria-sort", "descending")
