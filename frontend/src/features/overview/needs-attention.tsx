@@ -118,14 +118,14 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
   const Icon = ICONS[item.severity];
   const title = withMoments(item.title, at);
   const detail = withMoments(item.detail, at);
-  const full = [title, detail, item.advice].filter(Boolean).map(localized).join("\n");
+  const full = [title, detail, item.advice].filter(Boolean).join("\n");
   const step = stepOf(item, cluster);
   const analysis = analysisFor(item);
   return (
     <li className={styles[item.severity]}>
       <Icon />
       <span className="visually-hidden">{item.severity}: </span>
-      <span className={styles.title} title={full}>
+      <span className={styles.title} title={localized(full)}>
         {leadsAway(item.link) ? (
           <PathLink path={item.link} lang="en">
             {title}
@@ -159,8 +159,8 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
               <Copy value={step.command} what={step.label.replace(/^Copy /, "")} />
             ))}
           {analysis && (
-            <PathLink path={analysis.path} label={`${localized(analysis.title ?? "")}: ${localized(title)}`}>
-              <span lang="en">{analysis.title}</span>
+            <PathLink path={analysis.path} label={`${analysis.title}: ${localized(title)}`}>
+              {analysis.title}
             </PathLink>
           )}
           {item.count > 1 && (

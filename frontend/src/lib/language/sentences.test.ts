@@ -68,6 +68,22 @@ test("a text that is no sentence of the gateway, however long, stays as it is", 
   expect(performance.now() - begun).toBeLessThan(5_000);
 });
 
+test("an element loses its mark with German for all its texts, and keeps it as a whole without", async () => {
+  await inGerman({ "has no consumer": "hat keinen Consumer", "{n} messages": "{n} Nachrichten" });
+  const { shown } = await import("./jsx/shown");
+  const given = {
+    lang: "en",
+    title: "has no consumer\n5 messages",
+    children: [" · ", "has no consumer", null],
+  };
+  expect(shown(given)).toEqual({
+    title: "hat keinen Consumer\n5 Nachrichten",
+    children: [" · ", "hat keinen Consumer", null],
+  });
+  for (const kept of [{ ...given, title: "unknown" }, { ...given, children: ["unknown"] }, { lang: "en" }])
+    expect(shown(kept)).toEqual(kept);
+});
+
 test.each([
   ["orders/audit has no consumer", "orders/audit hat keinen Consumer"],
   [
@@ -86,6 +102,7 @@ test.each([
     "backlog of 40 messages · consumer-1: 40 unacknowledged of at most 40, last acknowledged 3 days ago",
     "Rückstand von 40 Nachrichten · consumer-1: 40 von höchstens 40 unbestätigt, zuletzt vor 3 Tagen bestätigt",
   ],
+  ["public/default/orders · 5 messages", "public/default/orders · 5 Nachrichten"],
   [
     "2 of 3 bookies are writable; publishing needs 2, a new ledger 3",
     "2 von 3 Bookies sind beschreibbar; Veröffentlichen braucht 2, ein neuer Ledger 3",

@@ -153,10 +153,15 @@ function localNumbers(text: string): string {
   );
 }
 
+/** A path, such as a topic's name, which is a part of its own in some texts. */
+const PATH = /^\S*\/\S*$/;
+
 /** The text with German for each of its parts; null as soon as one has none, or where there is one alone. */
 function eachPart(text: string, joint: RegExp, isPart: boolean): string | null {
   const parts = text.split(joint);
   if (parts.length === 1) return null;
-  const german = parts.map((part, index) => (index % 2 === 1 ? part : inGerman(part, isPart)));
+  const german = parts.map((part, index) =>
+    index % 2 === 1 ? part : (inGerman(part, isPart) ?? (PATH.test(part) ? part : null)),
+  );
   return german.includes(null) ? null : german.join("");
 }

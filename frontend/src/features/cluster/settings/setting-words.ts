@@ -24,7 +24,7 @@ export function valuesText(values: readonly SettingValue[]): string {
 /** The source of the effective value. */
 export function sourceOf({ stored, started, default: preset }: Setting): string {
   if (stored !== null) return "stored for all brokers";
-  return started.every(({ value }) => value === preset) ? "default" : "configured at broker start";
+  return started.every(({ value }) => value === preset) ? localized("default") : "configured at broker start";
 }
 
 /** The number of brokers that do not use the stored value; null when all that answer do. */
