@@ -31,6 +31,7 @@ FILES = {
         "tests/integration/functions/test_change_capture.py",
         "tests/integration/functions/test_failing_connectors.py",
         "tests/integration/functions/test_instances.py",
+        "tests/integration/functions/test_killed_connectors.py",
         "tests/integration/functions/test_killed_instances.py",
         "tests/integration/functions/test_runtimes.py",
         "tests/integration/functions/test_shapes.py",
