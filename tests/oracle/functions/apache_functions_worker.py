@@ -6,9 +6,11 @@ Its port is on all addresses, which no setting changes. The instances that it st
 
 import os
 import re
+import ssl
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ from typing import NamedTuple
 from tests.oracle.peer import DIST
 from tests.support.ports import free_ports
 
-READY_S_MAX = 150.0
+READY_S_MAX = 300.0
 PYTHON_START = '''"""Start of each Python of the worker: loopback alone, and stand-ins for modules."""
 import socket
 import sys
@@ -80,10 +82,12 @@ def apache_functions_worker(
     web_url: str,
     zk: str,
     java: str = "-Xms32m -Xmx256m -XX:MaxDirectMemorySize=128m",
+    ready: str = "",
     collector: str = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     **settings: str,
 ) -> Iterator[ApacheFunctionsWorker]:
-    """Yield a worker beside the broker at ``broker_url``; further settings by Apache's names."""
+    """Yield a worker beside the broker at ``broker_url``; further settings by Apache's names. ``ready``: the page whose
+    answer shows that it serves, also one that refuses a caller without credentials."""
     folder.mkdir(parents=True)
     start = folder / "python"
     start.mkdir()
@@ -134,7 +138,7 @@ def apache_functions_worker(
     worker = ApacheFunctionsWorker(worker_id, f"http://127.0.0.1:{port}", process)
     try:
         until = time.monotonic() + READY_S_MAX
-        while not _serves(f"{worker.http}/admin/v3/functions/public/default"):
+        while not _serves(ready or f"{worker.http}/admin/v3/functions/public/default"):
             if process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError((folder / "out.log").read_text()[-4000:])
             time.sleep(0.2)
@@ -145,7 +149,11 @@ def apache_functions_worker(
 
 def _serves(url: str) -> bool:
     try:
-        with urllib.request.urlopen(url, timeout=5):
+        # A worker of a test, whose certificate is not what is asked about here.
+        unverified = ssl._create_unverified_context()
+        with urllib.request.urlopen(url, timeout=5, context=unverified):
             return True
+    except urllib.error.HTTPError as error:
+        return error.code == 401
     except OSError:
         return False
