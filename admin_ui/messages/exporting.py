@@ -266,8 +266,28 @@ def json_line(row: Row) -> str:
     head = json.dumps(kept)[:-1]
     if octets is not None:
         return f'{head}, "value_base64": {json.dumps(octets)}}}\n'
-    is_written = row["is_json"] and "\n" not in value and "\r" not in value
+    is_line = row["is_json"] and "\n" not in value and "\r" not in value
+    is_written = is_line and _is_portable(value)
     return f'{head}, "value": {value if is_written else json.dumps(value)}}}\n'
+
+
+def _is_portable(text: str) -> bool:
+    """Return whether a JSON text is read alike by all programs. NaN and Infinity are no JSON, and of members of one
+    name each program takes another: an import refuses both."""
+    try:
+        json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("members of one name")
 
 
 class _Csv:

@@ -39,6 +39,7 @@ FILES = {
         "tests/integration/gateway/test_at_once.py",
         "tests/integration/gateway/test_audit_trail.py",
         "tests/integration/gateway/test_latest_values.py",
+        "tests/integration/gateway/test_messages_shown.py",
         "tests/integration/command/test_cluster_commands.py",
         "tests/integration/test_gateway_rest.py",
         "tests/integration/test_healthy_attention.py",

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -176,3 +177,17 @@ def test_a_value_of_several_lines_is_a_text_in_one_line() -> None:
     row = dict.fromkeys(exporting.COLUMNS) | {"value": '{\n"a": 1.10}', "is_json": True}
     assert exporting.json_line(row).count("\n") == 1
     assert given_line(exporting.json_line(row | {"id": "1:0"}), 0).payload == '{\n"a": 1.10}'
+
+
+@pytest.mark.parametrize(
+    "value", ['{"n": NaN}', '{"n": [-Infinity]}', '{"note": "NaN"}', '{"n": 1, "n": 2}']
+)
+def test_each_exported_line_is_json_for_any_program(value: str) -> None:
+    row = dict.fromkeys(exporting.COLUMNS) | {"id": "1:0", "value": value, "is_json": True}
+    line = exporting.json_line(row)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    json.loads(line, parse_constant=refuse)
+    assert given_line(line, 0).payload == value
