@@ -70,7 +70,7 @@ test("a text that is no sentence of the gateway, however long, stays as it is", 
 
 test("an element loses its mark with German for all its texts, and keeps it as a whole without", async () => {
   await inGerman({ "has no consumer": "hat keinen Consumer", "{n} messages": "{n} Nachrichten" });
-  const { shown } = await import("./jsx/shown");
+  const { shown } = await import("../jsx/shown");
   const given = {
     lang: "en",
     title: "has no consumer\n5 messages",
