@@ -1,4 +1,4 @@
-"""Each built-in connector keeps its guarantee while its instance is killed at several points.
+"""Built-in connectors keep their guarantee while their instance is killed at several points.
 
 ``test_change_capture.py`` has the source of PostgreSQL.
 """

@@ -26,7 +26,7 @@ START_S = 120.0
 
 
 class Passage(NamedTuple):
-    """Both ends of a connector: ``put`` adds numbers at its beginning, ``stored`` returns those at its end."""
+    """The two ends of a connector: ``put`` adds numbers at its beginning, ``stored`` returns those at its end."""
 
     put: Callable[[Sequence[int]], Awaitable[None]]
     stored: Callable[[], Awaitable[list[int]]]
