@@ -161,7 +161,7 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
         yield made
 
 
-@pytest.fixture(scope="module", params=["ours"])
+@pytest.fixture(scope="module", params=["ours", "apache"])
 def cluster(
     request: pytest.FixtureRequest, instance: Instance, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SecureCluster]:
@@ -258,6 +258,8 @@ def test_a_function_of_our_interface_runs_with_its_role_on_our_worker(
     cluster: SecureCluster,
 ) -> None:
     name = f"s-{cluster.leader}-ours"
+    if cluster.leader == "apache":
+        pytest.skip("Apache's leader gives any instance to any worker")
     cluster.deploy(cluster.ours, name, 2)
     for http in (cluster.ours, cluster.apache.http):
         cluster.wait_for_workers(http, name, OUR_ID, OUR_ID)
