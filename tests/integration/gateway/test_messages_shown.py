@@ -155,7 +155,7 @@ def test_each_message_is_shown_with_its_key_properties_and_whole_value(
     for start, expected in (("earliest", hostile), ("latest", hostile[::-1])):
         rows = pages(instance, "hostile", start=start, limit=17)
         shown = [(row["id"], row["key"], row["properties"]) for row in rows]
-        assert [one[0] for one in shown] == [message.id for message in expected]
+        assert [message[0] for message in shown] == [message.id for message in expected]
         assert (shown == [message[:3] for message in expected]) is True
     for message in hostile:
         assert (value_at(instance, "hostile", message.id) == message.value) is True
