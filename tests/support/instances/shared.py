@@ -19,6 +19,7 @@ FILES = {
     "killed_instance": (
         "tests/crash/test_kill.py",
         "tests/integration/command/test_doctor_under_fire.py",
+        "tests/integration/gateway/test_killed_exports.py",
         "tests/integration/test_cursor_changes.py",
         "tests/integration/test_killed_proxy.py",
         "tests/integration/websocket/test_faults.py",
