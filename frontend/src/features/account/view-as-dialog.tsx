@@ -3,9 +3,9 @@ import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { viewAs } from "../../api/session/session";
 import { ApiError } from "../../lib/errors";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { Dialog } from "../../ui/dialog";
 import styles from "../../ui/dialog.module.css";
-import { ErrorNotice } from "../../ui/states";
 
 /** Shows a superuser the console as a role sees it. */
 export function ViewAsDialog({ onClose }: { onClose: () => void }) {
@@ -37,7 +37,7 @@ export function ViewAsDialog({ onClose }: { onClose: () => void }) {
             if (view.error) view.reset();
           }}
         />
-        {view.error && !refusal && <ErrorNotice error={view.error} title="The view was not changed" />}
+        {view.error && !refusal && <ChangeFailure error={view.error} title="The view was not changed" />}
         <div className={styles.buttons}>
           <Button variant="default" onClick={onClose}>
             Cancel

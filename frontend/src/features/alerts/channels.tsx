@@ -4,6 +4,7 @@ import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime, plural } from "../../lib/format";
 import type { WhyNot } from "../../shared/access/may";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { ALERT_COMMANDS, type AlertPlace } from "../../shared/commands/alert-commands";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { ActionButton } from "../../ui/action-button";
@@ -137,7 +138,7 @@ function Row({
         </span>
       </div>
       {(test.error ?? removal.error) && (
-        <ErrorNotice error={test.error ?? removal.error} title="It was not done" />
+        <ChangeFailure error={test.error ?? removal.error} title="It was not done" />
       )}
       <CommandLines of={ALERT_COMMANDS.testAlertChannel(place, channel.id)} note="Sends a test." />
       <CommandLines of={ALERT_COMMANDS.deleteAlertChannel(place, channel.id)} note="Deletes the channel." />
@@ -222,7 +223,7 @@ function ChannelDialog({
             <p>The gateway has no mail server: its settings smtp_host and mail_from are empty.</p>
           </Notice>
         )}
-        {change.error && <ErrorNotice error={change.error} title="The channel was not saved" />}
+        {change.error && <ChangeFailure error={change.error} title="The channel was not saved" />}
         <CommandLines
           of={
             channel

@@ -6,6 +6,7 @@ import { failureOf } from "../../lib/errors";
 import { count, dateTime, plural } from "../../lib/format";
 import { withMoments } from "../../lib/moments";
 import type { WhyNot } from "../../shared/access/may";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { ALERT_COMMANDS, type AlertPlace } from "../../shared/commands/alert-commands";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { ActionButton } from "../../ui/action-button";
@@ -233,7 +234,7 @@ function AcknowledgeDialog({
           data-autofocus
           onChange={(event) => setNote(event.currentTarget.value)}
         />
-        {change.error && <ErrorNotice error={change.error} title="It was not acknowledged" />}
+        {change.error && <ChangeFailure error={change.error} title="It was not acknowledged" />}
         <CommandLines of={ALERT_COMMANDS.acknowledgeAlert(place, firing.id, { note })} />
         <div style={looks.buttons}>
           <Button variant="default" onClick={onClose}>

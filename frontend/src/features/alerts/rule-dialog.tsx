@@ -4,10 +4,10 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { plural } from "../../lib/format";
 import { localized } from "../../lib/language/sentences";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { ALERT_COMMANDS, type AlertPlace } from "../../shared/commands/alert-commands";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { Dialog } from "../../ui/dialog";
-import { ErrorNotice } from "../../ui/states";
 import { looks } from "./looks";
 import { type Condition, channelsQuery, previewRule, type Rule, type RuleBody, saveRule } from "./queries";
 import { FIGURES, hasScope, historyText, isPart, KINDS, wordsOf } from "./rule-words";
@@ -218,7 +218,7 @@ export function RuleDialog({
           checked={isEnabled}
           onChange={(event) => setEnabled(event.currentTarget.checked)}
         />
-        {save.error && <ErrorNotice error={save.error} title="The rule was not saved" />}
+        {save.error && <ChangeFailure error={save.error} title="The rule was not saved" />}
         <CommandLines
           of={
             rule

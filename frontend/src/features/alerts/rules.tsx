@@ -5,6 +5,7 @@ import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime, duration, plural } from "../../lib/format";
 import type { WhyNot } from "../../shared/access/may";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { ALERT_COMMANDS, type AlertPlace } from "../../shared/commands/alert-commands";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { ActionButton } from "../../ui/action-button";
@@ -153,7 +154,7 @@ function Row({
         </ActionButton>
       </div>
       <CommandLines of={ALERT_COMMANDS.deleteAlertRule(place, rule.id)} note="Deletes the rule." />
-      {removal.error && <ErrorNotice error={removal.error} title="The rule was not deleted" />}
+      {removal.error && <ChangeFailure error={removal.error} title="The rule was not deleted" />}
     </li>
   );
 }

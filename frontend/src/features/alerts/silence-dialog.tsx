@@ -2,10 +2,10 @@ import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { serverNow } from "../../lib/clock";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { ALERT_COMMANDS, type AlertPlace } from "../../shared/commands/alert-commands";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { Dialog } from "../../ui/dialog";
-import { ErrorNotice } from "../../ui/states";
 import { looks } from "./looks";
 import { type Firing, rulesQuery, type SilenceBody, silence } from "./queries";
 import type { Begun } from "./rule-dialog";
@@ -103,7 +103,7 @@ export function SilenceDialog({
         <p style={looks.dim}>
           What lasts longer than the silence is notified at its end. The console shows it meanwhile.
         </p>
-        {change.error && <ErrorNotice error={change.error} title="The silence was not made" />}
+        {change.error && <ChangeFailure error={change.error} title="The silence was not made" />}
         <CommandLines of={ALERT_COMMANDS.silenceAlerts(place, body)} />
         <div style={looks.buttons}>
           <Button variant="default" onClick={onClose}>

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime } from "../../lib/format";
 import type { WhyNot } from "../../shared/access/may";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { ALERT_COMMANDS, type AlertPlace } from "../../shared/commands/alert-commands";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { ActionButton } from "../../ui/action-button";
@@ -45,7 +46,7 @@ export function Silences({
     >
       {failure && <ErrorNotice error={failure} title="The silences could not be read" />}
       {!rows && !failure && <Loading label="Loading the silences" rows={3} />}
-      {end.error && <ErrorNotice error={end.error} title="The silence was not ended" />}
+      {end.error && <ChangeFailure error={end.error} title="The silence was not ended" />}
       {rows?.length === 0 && <Empty title="Nothing is silenced" />}
       <ul style={looks.items}>
         {rows?.map((row) => (

@@ -6,6 +6,7 @@ import type { Analysis } from "../../api/types";
 import { ApiError, failureOf } from "../../lib/errors";
 import { useWhyNot } from "../../shared/access/may";
 import { analysesQuery, givenAt, isTarget, type Kind } from "../../shared/analyses/catalogue";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import {
   type Field,
   type FormValues,
@@ -188,7 +189,7 @@ export function LaunchForm({
           </Notice>
         )}
         {launch.error && !refusedField && (
-          <ErrorNotice error={launch.error} title="The run was not started" />
+          <ChangeFailure error={launch.error} title="The run was not started" />
         )}
         <NativeSelect
           label="When"

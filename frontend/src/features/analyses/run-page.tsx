@@ -12,6 +12,7 @@ import { localized } from "../../lib/language/sentences";
 import { parseTopicName } from "../../lib/url-state";
 import { useWhyNot } from "../../shared/access/may";
 import { runStateText } from "../../shared/analyses/run-words";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
@@ -173,9 +174,9 @@ function Content({ run }: { run: Run }) {
           </p>
         )}
       </PageHead>
-      {pin.error && <ErrorNotice error={pin.error} title="The pin was not changed" />}
-      {cancel.error && <ErrorNotice error={cancel.error} title="The run could not be cancelled" />}
-      {resume.error && <ErrorNotice error={resume.error} title="The export was not resumed" />}
+      {pin.error && <ChangeFailure error={pin.error} title="The pin was not changed" />}
+      {cancel.error && <ChangeFailure error={cancel.error} title="The run could not be cancelled" />}
+      {resume.error && <ChangeFailure error={resume.error} title="The export was not resumed" />}
       {run.state !== "succeeded" && <Progress run={run} over={over} />}
       {run.error && (
         <Notice tone="error">

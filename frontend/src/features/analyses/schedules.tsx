@@ -4,11 +4,11 @@ import { Link } from "@tanstack/react-router";
 import { dateTime, plural } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
 import { runStateText } from "../../shared/analyses/run-words";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { useCluster } from "../../shared/topic-link";
 import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
-import { ErrorNotice } from "../../ui/states";
 import styles from "./analyses.module.css";
 import { deleteSchedule, type Schedule, schedulesQuery } from "./queries";
 import { shortTitle } from "./run/run-state";
@@ -32,7 +32,7 @@ function ScheduleList({ rows }: { rows: Schedule[] }) {
     <Panel title="Schedules" note={plural(rows.length, "schedule")} flush>
       {removal.error && (
         <div className={styles.pad}>
-          <ErrorNotice error={removal.error} title="The schedule was not removed" />
+          <ChangeFailure error={removal.error} title="The schedule was not removed" />
         </div>
       )}
       <Table<Schedule>

@@ -3,11 +3,12 @@ import { useEffect, useRef } from "react";
 import type { SparkSetup } from "../../api/types";
 import { useWhyNot } from "../../shared/access/may";
 import { analysesQuery } from "../../shared/analyses/catalogue";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { useCluster } from "../../shared/topic-link";
 import { ActionButton } from "../../ui/action-button";
 import { Copy } from "../../ui/copy";
 import { Panel } from "../../ui/panel";
-import { ErrorNotice, Notice } from "../../ui/states";
+import { Notice } from "../../ui/states";
 import styles from "./analyses.module.css";
 import { installSpark, sparkQuery } from "./queries";
 
@@ -43,7 +44,7 @@ export function SparkOffer() {
             </p>
           </Notice>
         )}
-        {install.error && <ErrorNotice error={install.error} title="The installation was not begun" />}
+        {install.error && <ChangeFailure error={install.error} title="The installation was not begun" />}
         {state !== "installed" && (
           <>
             <p className={styles.about}>

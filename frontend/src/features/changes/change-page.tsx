@@ -16,6 +16,7 @@ import {
   retryChangeSet,
   stopChangeSet,
 } from "../../shared/change-sets/change-queries";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { Badge } from "../../ui/badge";
 import { Fact } from "../../ui/fact";
 import { FilterInput } from "../../ui/filter-input";
@@ -124,7 +125,7 @@ function Summary({ set }: { set: ChangeSet }) {
           </div>
         )}
         {(state === "planned" || state === "stopped") && <Effects set={set} />}
-        {act.error && <ErrorNotice error={act.error} title="The change was not made" />}
+        {act.error && <ChangeFailure error={act.error} title="The change was not made" />}
         <div style={looks.row}>
           {canConfirm &&
             button(

@@ -3,6 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { count, plural } from "../../lib/format";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { Table } from "../../ui/grid/table";
 import { DownloadIcon } from "../../ui/icons";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
@@ -83,7 +84,7 @@ export function DefinitionsPage() {
             onChange={(event) => change(event.currentTarget.value)}
           />
           {compare.error && <ErrorNotice error={compare.error} title="The file could not be compared" />}
-          {apply.error && <ErrorNotice error={apply.error} title="The file was not applied" />}
+          {apply.error && <ChangeFailure error={apply.error} title="The file was not applied" />}
           <div style={looks.row}>
             <Button
               variant={shown ? "default" : "filled"}

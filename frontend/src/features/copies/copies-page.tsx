@@ -4,6 +4,7 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime } from "../../lib/format";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { COPY_COMMANDS } from "../../shared/commands/copy-commands";
 import { Badge } from "../../ui/badge";
@@ -175,7 +176,7 @@ function CopyItem({ copy, onUndo }: { copy: Copy; onUndo: () => void }) {
         {copy.at_least_once && copy.mode !== "undo" && " · at least once"}
         {copy.undone_by && " · taken back"} · {copy.id}
       </span>
-      {change.error && <ErrorNotice error={change.error} title="Nothing was changed" />}
+      {change.error && <ChangeFailure error={change.error} title="Nothing was changed" />}
       <div style={looks.row}>
         {!isOver(copy) && (
           <Button

@@ -7,6 +7,7 @@ import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
 import { bytes, count, dateTime, duration, plural } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { COMMANDS, nameOf } from "../../shared/commands/commands";
 import type { TopicId } from "../../shared/topic/queries";
@@ -76,7 +77,7 @@ export function TopicTiers({ id }: { id: TopicId }) {
       {failureOf(answer) && (
         <ErrorNotice error={answer.error} title="Where the ledgers are could not be read" />
       )}
-      {move.error && <ErrorNotice error={move.error} title="The ledgers are not being moved" />}
+      {move.error && <ChangeFailure error={move.error} title="The ledgers are not being moved" />}
       {tiers === undefined ? (
         asked && answer.isPending && <Loading label="Reading where the ledgers are" rows={3} />
       ) : (

@@ -4,6 +4,7 @@ import { useState } from "react";
 import type { Trace } from "../../api/types";
 import { bytes, dateTime, plural } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { nameOf, useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
@@ -98,8 +99,8 @@ export function TracesTab() {
             ? `Waiting for ${plural(left, "more message")}, up to ${SECONDS} s.`
             : "Traces are kept until the topic is unloaded, the last 20."}
         </p>
-        {start.error && <ErrorNotice error={start.error} title="The trace was not started" />}
-        {end.error && <ErrorNotice error={end.error} title="The traces were not deleted" />}
+        {start.error && <ChangeFailure error={start.error} title="The trace was not started" />}
+        {end.error && <ChangeFailure error={end.error} title="The traces were not deleted" />}
       </Panel>
       {answer.error && (
         <ErrorNotice

@@ -4,7 +4,8 @@ import type { CursorPart, LastChange } from "../../api/types";
 import { asApiError } from "../../lib/errors";
 import { count, dateTime } from "../../lib/format";
 import styles from "../../ui/dialog.module.css";
-import { ErrorNotice, Notice } from "../../ui/states";
+import { Notice } from "../../ui/states";
+import { ChangeFailure } from "../changes/change-failure";
 import type { TopicId } from "../topic/queries";
 import { changesQuery } from "./cursor-queries";
 import { outcome } from "./cursor-words";
@@ -19,7 +20,7 @@ export function NotDone(props: {
   const failure = asApiError(props.error);
   if (failure.mayHaveActed) return <Unknown {...props} />;
   const parts = Array.isArray(failure.body.parts) ? (failure.body.parts as CursorPart[]) : [];
-  if (failure.status !== 409) return <ErrorNotice error={failure} title="Nothing was changed" />;
+  if (failure.status !== 409) return <ChangeFailure error={failure} title="Nothing was changed" />;
   return <Difference reason={failure.message} parts={parts} />;
 }
 
