@@ -59,7 +59,7 @@ class ZooKeeperProcess:
         self._command.append(str(config))
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, deadline_s: float = 20.0) -> None:
+    def start(self, deadline_s: float = 90.0) -> None:
         """Start and wait until it serves."""
         with open(self._directory / "zookeeper.log", "ab") as out:
             self._process = subprocess.Popen(self._command, stdout=out, stderr=out)
