@@ -351,7 +351,7 @@ EDITS = (
         'if not now["producers"] and not now["consumers"]:',
         "if True:",
         (
-            "unit/gateway/services/test_closed_clients.py::test_the_receipt_waits_until_none_is_open_any_more",
+            "unit/gateway/services/connections/test_closed_clients.py::test_the_receipt_waits_until_none_is_open_any_more",
         ),
         "A36",
     ),
