@@ -309,7 +309,7 @@ def test_a_killed_part_is_named_by_the_next_messages_of_the_live_feed(
 def test_a_confirmed_change_of_a_source_whose_part_is_killed_is_no_success_unless_it_was_made(
     instance: Instance, client: pulsar.Client, change_set: str, part: str
 ) -> None:
-    """The part stands still while the change is sent, and is killed with it."""
+    """Freeze the part while the change is sent, and kill it with the change."""
     until_blocking(lambda: all_well(instance), bound_s=180, poll_s=0.5)
     path = f"{C}/functions/source/public/default/ticks"
     config = instance.rest("GET", path)[1]["config"]

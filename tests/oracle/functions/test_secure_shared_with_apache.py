@@ -58,7 +58,7 @@ class SecureCluster(NamedTuple):
     def rest(
         self, http: str, method: str, path: str, body: bytes = b"", *, role: str = "superuser"
     ) -> tuple[int, Any]:
-        """Return status and body of a call, behind a redirect; without a role nobody is named."""
+        """Return status and body of a call, behind a redirect; without a role it has no token."""
         headers = {"Content-Type": FORM_TYPE} if body else {}
         if role:
             headers["Authorization"] = f"Bearer {token_of(self.files, role)}"
