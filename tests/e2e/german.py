@@ -10,6 +10,8 @@ ENGLISH = re.compile(
     re.IGNORECASE,
 )
 """Words that German texts do not have."""
+QUOTED = re.compile("„[^“]*“")
+"""Values of settings in a German text, which stay as they are."""
 SHOWN = """() => {
   const isGerman = (element) => !element.closest("script, style, noscript, code, pre, textarea, [lang=en]");
   const texts = [];
@@ -41,4 +43,4 @@ def english(page: Page) -> list[str]:
     expect(page.locator("main").get_by_text(re.compile(r" (wird|werden) geladen$"))).to_have_count(
         0
     )
-    return sorted({text for text in page.evaluate(SHOWN) if ENGLISH.search(text)})
+    return sorted({text for text in page.evaluate(SHOWN) if ENGLISH.search(QUOTED.sub("", text))})

@@ -16,7 +16,7 @@ ROUTES = (
     "/analyses",
     "/analyses/topic-profile/new",
 )
-SCRIPTS_KB_MAX = 264
+SCRIPTS_KB_MAX = 266
 SHEETS_KB_MAX = 21
 REQUESTS_MAX = 15
 """Bound of the requests for the document, its files and the API, with the live socket. One draws the frame of the page

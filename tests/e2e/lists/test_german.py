@@ -36,7 +36,7 @@ def test_the_pages_of_daily_work_are_german_once_it_is_chosen(
     for path, heading in (
         ("/", "Übersicht"),
         ("/c/standalone/topics?q=german", "Topics"),
-        ("/c/standalone/subscriptions", "Subscriptions"),
+        ("/c/standalone/subscriptions?q=leser", "Subscriptions"),
         (f"{TOPIC}/overview", "german"),
         (f"{TOPIC}/subscriptions", "german"),
     ):

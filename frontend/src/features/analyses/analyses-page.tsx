@@ -5,6 +5,7 @@ import type { Analysis, Run } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
 import { count, duration } from "../../lib/format";
+import { localized } from "../../lib/language/sentences";
 import { LANGUAGE } from "../../lib/words";
 import {
   analysesQuery,
@@ -107,7 +108,7 @@ function Card({ analysis, place }: { analysis: Analysis; place: Place }) {
       <footer>
         <Button
           size="compact-sm"
-          aria-label={`Choose ${title}`}
+          aria-label={`Choose ${localized(title)}`}
           onClick={() =>
             navigate({
               to: "/analyses/$template/new",
