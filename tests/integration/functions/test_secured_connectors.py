@@ -15,12 +15,11 @@ import pytest
 from engine.functions.connectors.catalogue import sink_end, source_end
 from engine.functions.connectors.connector_settings import checked
 from engine.functions.connectors.kafka import kafka_link
-from engine.functions.connectors.spi import ConnectorError, Sink, Source
+from engine.functions.connectors.spi import ConnectorError, LostEndError, Sink, Source
 from engine.net.http import HttpServer, Request, Response
 from engine.net.http_client import HttpClient, HttpError
 from engine.net.network import LoopNetwork
 from engine.net.tls import ClientFiles, ServerFiles
-from engine.offload.errors import ObjectStoreError
 from tests.support.functions.connector_host import FakeContext, Settlements
 from tests.support.functions.kafka_process import KafkaLogin, kafka_is_there, running_kafka
 from tests.support.functions.redis_process import redis_program, running_redis
@@ -253,7 +252,7 @@ async def test_a_bucket_is_written_by_tls_and_its_server_verified(
             assert len(seen.acked) == 1
             other = {"trustCerts": pem(stranger.cert)}
             async with opened("sink", "s3", maxMessages=1, **{**good, **other}) as sink:
-                with pytest.raises(ObjectStoreError, match="error sending request") as caught:
+                with pytest.raises(LostEndError, match="error sending request") as caught:
                     await sink.write([seen.record(2, b"y")])
             assert PASSWORD not in str(caught.value)
     finally:
