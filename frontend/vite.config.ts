@@ -79,5 +79,7 @@ export default defineConfig({
     include: ["{src,translation,first-page}/**/*.test.{ts,tsx}"],
     setupFiles: ["testing/setup.ts"],
     restoreMocks: true,
+    // A busy machine delays what a page shows in the end; it must not fail a test.
+    testTimeout: 60_000,
   },
 });

@@ -78,7 +78,7 @@ test("a search is in the address and is sent as the gateway reads it", async () 
   const first = Object.fromEntries(calls[0]?.searchParams ?? []);
   expect(first).toEqual({
     ...{ actor: "ada", namespace: "acme/billing", status: "403" },
-    ...{ offset: "0", limit: "100" },
+    ...{ sort: "-at", offset: "0", limit: "100" },
   });
   expect(screen.getByRole("link", { name: "CSV" }).getAttribute("href")).toBe(
     "/api/v1/audit.csv?actor=ada&status=403&namespace=acme%2Fbilling",

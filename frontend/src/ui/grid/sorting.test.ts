@@ -23,7 +23,7 @@ describe("sorting", () => {
       expect(sortIn(fields, wrong, "-backlog")).toBe("-backlog");
   });
 
-  test("a header tells its order and writes the next one", () => {
+  test("a header shows its order and writes the next one", () => {
     const written: string[] = [];
     const by = sorting<"name" | "backlog">("-backlog", (next) => written.push(next));
     expect([by("name").sort, by("backlog").sort]).toEqual(["none", "descending"]);
