@@ -1,5 +1,8 @@
-import { cleanup } from "@testing-library/react";
+import { cleanup, configure } from "@testing-library/react";
 import { afterEach } from "vitest";
+
+// As the time of a whole test: a busy machine delays what is waited for.
+configure({ asyncUtilTimeout: 30_000 });
 
 // Files that need a DOM say so with `@vitest-environment jsdom`; the others run without one.
 afterEach(() => {
