@@ -219,7 +219,7 @@ function Filters({ search, isFiltered, show }: FilterProps) {
         onChange={(event) => show({ status: event.currentTarget.value || undefined })}
       />
       <TimeInput label="From" value={search.from} write={(from) => show({ from }, true)} />
-      <TimeInput label="To" value={search.to} write={(to) => show({ to }, true)} />
+      <TimeInput label="Until" value={search.to} write={(to) => show({ to }, true)} />
       {LINKED.map(
         (name) =>
           search[name] && (
