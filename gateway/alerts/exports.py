@@ -5,6 +5,7 @@ metric. A rule without an expression is a comment with the reason.
 """
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -64,7 +65,7 @@ class NoMetricError(ValueError):
 def expression(rule: Definition, cluster: str) -> str:
     """Return the expression that has a sample for each object that meets a rule. Raises NoMetricError."""
     order = ">" if rule.above else "<"
-    return f"{series(rule, cluster)} {order} {rule.threshold:g}"
+    return f"{series(rule, cluster)} {order} {_number(rule.threshold)}"
 
 
 def series(rule: Definition, cluster: str) -> str:
@@ -88,7 +89,7 @@ def series(rule: Definition, cluster: str) -> str:
         labels.append(("subscription", "=", rule.subscription))
     if rule.remote:
         labels.append(("remote_cluster", "=", rule.remote))
-    chosen = ",".join(f"{name}{test}{json.dumps(value)}" for name, test, value in labels)
+    chosen = ",".join(f"{name}{test}{_literal(value)}" for name, test, value in labels)
     how = "max" if rule.figure == "oldest_age" else "sum"
     inner = f"{metric}{{{chosen}}}" if chosen else metric
     if (rule.kind, rule.figure) == (RuleKind.BOOKIE, "usage"):
@@ -123,7 +124,7 @@ def _metric(rule: Definition) -> tuple[str, tuple[str, ...]]:
 def prometheus_rules(rules: Iterable[AlertRule], cluster: str) -> str:
     """Return a rule file for Prometheus, YAML."""
     lines = ["# Made from the alert rules of the console.", "groups:"]
-    lines += [f"  - name: {json.dumps(f'{GROUP}-{cluster}')}", "    rules:"]
+    lines += [f"  - name: {_literal(f'{GROUP}-{cluster}')}", "    rules:"]
     count = 0
     for record in rules:
         rule = Definition.checked(record.definition, record.tenant)
@@ -134,13 +135,13 @@ def prometheus_rules(rules: Iterable[AlertRule], cluster: str) -> str:
             continue
         count += 1
         lines += [
-            f"      - alert: {json.dumps(record.name)}",
-            f"        expr: {json.dumps(text)}",
+            f"      - alert: {_literal(record.name)}",
+            f"        expr: {_literal(text)}",
             f"        for: {record.for_s}s",
             "        labels:",
-            f"          severity: {json.dumps(record.severity)}",
+            f"          severity: {_literal(record.severity)}",
             "        annotations:",
-            f"          summary: {json.dumps(_plain(rule.words))}",
+            f"          summary: {_literal(_plain(rule.words))}",
             '          description: "{{ $labels }}: {{ $value }}"',
         ]
     if not count:
@@ -205,15 +206,35 @@ def _panel(index: int, name: str, rule: Definition, text: str) -> dict[str, Any]
     }
 
 
+def _literal(text: str) -> str:
+    """Return a text in double quotes as YAML and PromQL both read it.
+
+    JSON writes a character beyond the first 65,536 as two surrogates, which both refuse.
+    """
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(sign if sign.isprintable() else f"\\U{ord(sign):08x}" for sign in quoted)
+
+
+def _number(value: float) -> str:
+    """Return a number with all its digits."""
+    return str(int(value)) if value == int(value) else repr(value)
+
+
 def _quoted(text: str) -> str:
-    """Return a text as a regular expression of RE2 that matches it alone."""
-    return "".join(sign if sign.isalnum() or sign in "/:_-" else f"\\{sign}" for sign in text)
+    """Return a text as a regular expression of RE2 that matches it alone. RE2 refuses a backslash before a sign that is
+    not ASCII."""
+    plain = frozenset("/:_-")
+    return "".join(
+        sign if not sign.isascii() or sign.isalnum() or sign in plain else f"\\{sign}"
+        for sign in text
+    )
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """Return a text without what YAML takes for the end of a line, or refuses in a comment."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 def _plain(text: str) -> str:
     """Return a text that Prometheus does not take for a template."""
-    return text.replace("{{", "{ {")
+    return re.sub(r"\{(?=\{)", "{ ", text)

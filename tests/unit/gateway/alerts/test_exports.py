@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from gateway.alerts.definitions import FIGURES, Definition, RuleKind
 from gateway.alerts.exports import NoMetricError, dashboard, expression, prometheus_rules
@@ -88,3 +89,41 @@ def test_prometheus_accepts_the_rule_file(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(rules) - 1} rules found" in done.stdout
+
+
+NAMES = (
+    "\U0001f525 fire",
+    "{{{{{ x",
+    "a\u2028b",
+    "\ufeff\x7f\x9f",
+    "caf\u00e9 \u20ac",
+    "a\u00a0b",
+    '"\\',
+)
+"""Names with what JSON, YAML, PromQL, RE2 or templates treat each in another way."""
+
+
+def test_prometheus_accepts_any_name_and_reads_the_same_one(tmp_path: Path) -> None:
+    rules = [rule(kind="topic", figure="backlog", scope=f"persistent://t/n/{i}") for i in range(7)]
+    for record, name in zip(rules, NAMES, strict=True):
+        record.name = f"{name} named"
+        record.definition["scope"] = f"persistent://t/n/{name}"
+    rules += [rule(name, kind="attention") for name in NAMES]
+    file = tmp_path / "alerts.yml"
+    file.write_text(prometheus_rules(rules, "\U0001f525"))
+    command = [tool("promtool"), "check", "rules", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (group,) = yaml.safe_load(file.read_text())["groups"]
+    assert [item["alert"] for item in group["rules"]] == [f"{name} named" for name in NAMES]
+    assert all("{{" not in item["annotations"]["summary"] for item in group["rules"])
+
+
+@pytest.mark.parametrize(
+    "threshold", [1_234_567, 0.1, 1e18, 999_999_999.5, -3, 9_007_199_254_740_991]
+)
+def test_a_threshold_has_all_its_digits(threshold: float) -> None:
+    definition = Definition.checked(
+        {"kind": "totals", "figure": "storage_bytes", "threshold": threshold}, ""
+    )
+    assert float(expression(definition, "c").rpartition(" ")[2]) == threshold
