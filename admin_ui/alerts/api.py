@@ -4,6 +4,7 @@ Without ``tenant`` in the query a call is about all of the cluster, for superuse
 tenant, for its administrators: their rules have a scope within it.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -254,12 +255,13 @@ class ChannelTestView(AlertsView):
     """A real notification to a channel, with its result."""
 
     calls: ClassVar[dict[str, Call]] = {
-        "post": Call("testAlertChannel", shapes.TestAnswer, OF_ROW, errors=(403, 404, 412))
+        "post": Call("testAlertChannel", shapes.TestAnswer, OF_ROW, errors=(403, 404, 409, 412))
     }
 
     async def post(self, request: HttpRequest, row_id: int) -> HttpResponse:
         channel = await in_thread(self.owned.get)(AlertChannel, row_id)
-        error = await in_thread(services.test_channel)(channel)
+        # Shielded: its thread works on when the caller is gone, and then releases its place.
+        error = await asyncio.shield(asyncio.wrap_future(services.begin_test(channel)))
         return json_answer({"accepted": not error, "error": error})
 
 

@@ -7,6 +7,7 @@ one transaction, so that the gateway that takes over continues with both (J8). N
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -46,6 +47,8 @@ GAP_MS = 60_000
 SENDERS = 4
 SENT_AT_ONCE = 20
 """Deliveries of one channel that are sent before others have their turn."""
+TURN_S = 10.0
+"""Time after which a channel that answers slowly lets others have their turn."""
 
 
 class Evaluator:
@@ -57,6 +60,8 @@ class Evaluator:
         self._holder = secrets.token_hex(8)
         self._database = ThreadPoolExecutor(1, "alerts")
         self._senders = ThreadPoolExecutor(SENDERS, "alert-senders")
+        self._sending: dict[int, asyncio.Future[None]] = {}
+        """The channels that are being sent to."""
         self._look_at = 0
         """Time of the next look, ms."""
         self._removed_at = 0
@@ -240,22 +245,25 @@ class Evaluator:
             await asyncio.sleep(TICK_S)
 
     async def _send_due(self) -> None:
+        """Begin to send to each channel with due deliveries that is not being sent to. None waits for another: a
+        destination that hangs would hold up all notifications."""
+        for channel in [channel for channel, sent in self._sending.items() if sent.done()]:
+            self._sending.pop(channel).result()
         channels = await self._in_thread(
             partial(store.due_channels, self._cluster.name, self._clock())
         )
-        if channels:
-            loop = asyncio.get_running_loop()
-            sent = [
-                loop.run_in_executor(
-                    self._senders, partial(_closing, partial(self._drain, channel))
-                )
-                for channel in channels
-            ]
-            await asyncio.gather(*sent)
+        loop = asyncio.get_running_loop()
+        for channel in channels:
+            if channel not in self._sending:
+                work = partial(_closing, partial(self._drain, channel))
+                self._sending[channel] = loop.run_in_executor(self._senders, work)
 
     def _drain(self, channel: int) -> None:
-        """Send the due deliveries of a channel in their order, until one fails."""
+        """Send the due deliveries of a channel in their order, until one fails or its turn is over."""
+        ends_s = time.monotonic() + TURN_S
         for _ in range(SENT_AT_ONCE):
+            if time.monotonic() >= ends_s:
+                return
             delivery = store.claim(channel, self._clock())
             if delivery is None:
                 return

@@ -24,6 +24,8 @@ from gateway.alerts.store import firings_of
 from gateway.services.outside.pinned_http import session_to
 
 CONNECT_S, READ_S = 5.0, 10.0
+SEND_S = 15.0
+"""Time in which a destination must have answered."""
 ID_HEADER = "X-Magnetar-Delivery"
 """Header with the id of a delivery, the same whenever it is sent again."""
 
@@ -93,7 +95,7 @@ def _post(url: str, delivery_id: str, document: Mapping[str, Any]) -> None:
     host = destination.host
     try:
         with (
-            session_to(host) as session,
+            session_to(host, SEND_S) as session,
             session.post(
                 destination.url_at(address),
                 data=json.dumps(document).encode(),

@@ -1,6 +1,8 @@
 """Changes of rules, channels and silences. All functions block; ``tenant`` is the owner, empty for the cluster."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
 from typing import Any, TypeVar
 
 from django.db import IntegrityError, models, transaction
@@ -31,6 +33,10 @@ SILENCES_MAX = 500
 ORDERS_MAX = 32
 """Bound on the orders of topics that rules of a cluster need: one for each figure, direction and scope."""
 RECIPIENTS_MAX = 20
+_testers = ThreadPoolExecutor(4, "alert-tests")
+_tested: set[tuple[str, str]] = set()
+"""Cluster and tenant of the tests that are being sent."""
+_tested_lock = Lock()
 
 
 class Owned:
@@ -90,8 +96,18 @@ def save_channel(
     return _saved(channel)
 
 
-def test_channel(channel: AlertChannel) -> str:
-    """Send a test to a channel; return why it failed, empty when it was accepted."""
+def begin_test(channel: AlertChannel) -> "Future[str]":
+    """Begin to send a test to a channel. The result says why it failed, empty when it was accepted. Raises Conflict
+    while one of the same owner is being sent: destinations that hang would hold all threads."""
+    owner = channel.cluster, channel.tenant
+    with _tested_lock:
+        if owner in _tested:
+            raise Conflict("a test is being sent: try again when it is over, in at most 15 s")
+        _tested.add(owner)
+    return _testers.submit(_test, channel, owner)
+
+
+def _test(channel: AlertChannel, owner: tuple[str, str]) -> str:
     now = now_ms()
     firing = AlertFiring(title="This is a test", detail="nothing is wrong", since=now, began_at=now)
     rule = f"Test of channel {channel.name}"
@@ -102,6 +118,9 @@ def test_channel(channel: AlertChannel) -> str:
         send(channel, notification)
     except SendError as error:
         return str(error)
+    finally:
+        with _tested_lock:
+            _tested.discard(owner)
     return ""
 
 

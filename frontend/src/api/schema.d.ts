@@ -9323,6 +9323,14 @@ export interface operations {
                     "application/json": components["schemas"]["Reason"];
                 };
             };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -11994,6 +12002,14 @@ export interface operations {
                 };
             };
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

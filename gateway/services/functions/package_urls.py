@@ -79,7 +79,7 @@ def fetch(
     address, host = resolved(destination), destination.host
     try:
         with (
-            session_to(host) as session,
+            session_to(host, FETCH_S) as session,
             session.get(
                 destination.url_at(address),
                 headers={

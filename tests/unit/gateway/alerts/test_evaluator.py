@@ -1,6 +1,7 @@
 """Firings over time, with the database between several gateways: begin, end, silence, escalation, takeover."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ from gateway.alerts.models import (
 )
 from gateway.alerts.sending import SendError
 from gateway.alerts.store import LEASE_MS, LeaseLostError
+from tests.support.waiting import until
 from tests.unit.gateway.alerts.conftest import Alerts, T
 
 pytestmark = pytest.mark.django_db
@@ -377,3 +379,43 @@ def test_rules_are_looked_for_less_often_while_there_are_none(
     assert looked(60) == 12
     bench.alerts.now -= 3_600_000
     assert looked(1) == 1, "a clock that was set back"
+
+
+async def test_a_channel_that_hangs_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    gateway = Evaluator(Named(), clock=lambda: 0)  # type: ignore[arg-type]
+    released, sent = threading.Event(), list[int]()
+
+    def drain(channel: int) -> None:
+        if channel == 1:
+            released.wait(60)
+        sent.append(channel)
+
+    monkeypatch.setattr(gateway, "_drain", drain)
+    monkeypatch.setattr(evaluating, "close_old_connections", lambda: None)
+    due = iter([[1, 2], [1, 3], [1]])
+    monkeypatch.setattr(store, "due_channels", lambda *_: next(due))
+    try:
+        await gateway._send_due()
+        await gateway._send_due()
+        await until(lambda: sorted(sent) == [2, 3])
+        released.set()
+        await until(lambda: sorted(sent) == [1, 2, 3])
+        await until(lambda: all(future.done() for future in gateway._sending.values()))
+        await gateway._send_due()
+        await until(lambda: sent.count(1) == 2)
+    finally:
+        released.set()
+        gateway._senders.shutdown()
+
+
+def test_a_channel_that_answers_slowly_lets_others_have_their_turn(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluating, "TURN_S", 0.0)
+    bench.rule()
+    bench.backlog(500)
+    bench.round()
+    assert bench.sent == []
+    monkeypatch.setattr(evaluating, "TURN_S", 10.0)
+    bench.round()
+    assert bench.sent == [BEGIN]

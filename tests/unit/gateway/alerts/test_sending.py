@@ -1,8 +1,10 @@
 """Sending to real receivers on this machine, and which destinations are refused."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, ClassVar
@@ -10,8 +12,8 @@ from typing import Any, ClassVar
 import pytest
 from django.core import mail
 
-from engine.base.errors import InvalidField
-from gateway.alerts import destinations
+from engine.base.errors import Conflict, InvalidField
+from gateway.alerts import destinations, sending, services
 from gateway.alerts.destinations import DestinationError, parse_url, resolve
 from gateway.alerts.messages import Notification
 from gateway.alerts.models import AlertChannel, AlertFiring, DeliveryKind
@@ -160,3 +162,49 @@ def test_the_setting_permits_hosts_and_networks(settings: Any) -> None:
     assert parse_url("https://10.1.2.3:8443/x?t=1").target == "/x?t=1"
     with pytest.raises(InvalidField):
         parse_url("http://other.internal/x")
+
+
+@pytest.fixture
+def dripping(settings: Any) -> Iterator[str]:
+    """A server that sends a byte of an endless header now and then: no read of it ever times out."""
+    settings.ALERTS = replace(settings.ALERTS, alert_destinations="127.0.0.0/8")
+    over = threading.Event()
+
+    def drip(accepted: socket.socket) -> None:
+        with accepted, suppress(OSError):
+            accepted.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+            while not over.wait(0.05):
+                accepted.sendall(b"x")
+
+    def serve(listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=drip, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/hook"
+        over.set()
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_destination_that_drips_its_answer_is_left_when_its_time_is_over(
+    dripping: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "SEND_S", 1.0)
+    with pytest.raises(SendError, match=r"^127\.0\.0\.1 does not answer in time$"):
+        send(channel("webhook", dripping), message())
+
+
+def test_one_test_of_an_owner_is_sent_at_a_time(
+    dripping: str, receiver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "SEND_S", 2.0)
+    hung = services.begin_test(channel("webhook", dripping))
+    with pytest.raises(Conflict, match="is being sent"):
+        services.begin_test(channel("webhook", f"{receiver}/200"))
+    other = channel("webhook", f"{receiver}/200")
+    other.tenant = "t"
+    assert services.begin_test(other).result(60) == ""
+    assert hung.result(60) == "127.0.0.1 does not answer in time"
+    assert services.begin_test(channel("webhook", f"{receiver}/200")).result(60) == ""
