@@ -1,6 +1,8 @@
 """Paths into JSON values, such as ``$.order.lines[0]['unit price']``. Pure."""
 
+import json
 import re
+from decimal import Decimal
 from typing import Any
 
 from engine.base.errors import InvalidField
@@ -51,3 +53,56 @@ def at_path(document: Any, steps: Steps) -> Any:
         else:
             return ABSENT
     return document
+
+
+class JsonNumber(str):
+    """A number of a JSON document as it is written there, with all its digits."""
+
+    __slots__ = ()
+
+
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return a JSON document with its numbers as they are written: a float would lose digits, and Python refuses to
+    read a whole number of more than 4,300. Raises ValueError, RecursionError."""
+    return json.loads(text, parse_float=JsonNumber, parse_int=JsonNumber, parse_constant=JsonNumber)
+
+
+def is_written(value: Any, wanted: str) -> bool:
+    """Return whether a value of ``read_json`` is what a person wrote: a text as it is, without quotes; a number by its
+    exact value, so that 1.10 is 1.1; other values as JSON."""
+    if isinstance(value, JsonNumber):
+        return _is_same_number(value, wanted)
+    if isinstance(value, str):
+        return value == wanted
+    try:
+        return _is_same(value, read_json(wanted))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_same_number(value: str, wanted: str) -> bool:
+    if value == wanted:
+        return True
+    if not (_NUMBER.fullmatch(value) and _NUMBER.fullmatch(wanted)):
+        return False
+    try:
+        return Decimal(value) == Decimal(wanted)
+    except ArithmeticError:  # an exponent beyond what Decimal has: the texts differ
+        return False
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    if isinstance(value, JsonNumber) and isinstance(other, JsonNumber):
+        return _is_same_number(value, other)
+    if type(value) is not type(other):
+        return False
+    if isinstance(value, dict):
+        return value.keys() == other.keys() and all(
+            _is_same(member, other[name]) for name, member in value.items()
+        )
+    if isinstance(value, list):
+        return len(value) == len(other) and all(map(_is_same, value, other))
+    return bool(value == other)

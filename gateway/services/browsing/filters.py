@@ -1,10 +1,9 @@
 """Filters of browsed messages. Pure."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.schema.json_paths import ABSENT, Steps, at_path
+from engine.schema.json_paths import ABSENT, Steps, at_path, is_written, read_json
 from gateway.services.browsing.opening import BrowsedMessage
 
 
@@ -13,7 +12,8 @@ class MessageFilter:
     """Conditions that a message must all meet; those that are None or empty are not checked.
 
     ``key`` and ``producer`` are exact. ``properties``: name and value, or None where any value will do. ``text``: in
-    the value, whatever its case. ``path``: steps into a JSON value that must exist there, with ``equals`` as its text.
+    the value, whatever its case. ``path``: steps into a JSON value that must exist there, with ``equals`` as a person
+    writes it: numbers are compared by all their digits.
     """
 
     key: str | None = None
@@ -45,12 +45,10 @@ class MessageFilter:
 
     def _at_path(self, text: str) -> bool:
         try:
-            value = json.loads(text)
+            value = read_json(text)
         except (ValueError, RecursionError):
             return False
         value = at_path(value, self.path or ())
         if value is ABSENT:
             return False
-        if self.equals is None:
-            return True
-        return self.equals == (value if isinstance(value, str) else json.dumps(value))
+        return self.equals is None or is_written(value, self.equals)

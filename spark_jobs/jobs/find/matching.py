@@ -1,6 +1,5 @@
 """The filters of a search, applied to rows of messages. Pure."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.base.errors import InvalidField
-from engine.schema.json_paths import ABSENT, Steps, at_path, parse_path
+from engine.schema.json_paths import ABSENT, Steps, at_path, is_written, parse_path, read_json
 from spark_jobs.pulsar_source.options import OptionError
 from spark_jobs.pulsar_source.pushdown import NUMBER_MAX
 
@@ -143,14 +142,9 @@ def _at_path(decoded: str | None, value: Any, filters: Filters) -> bool:
     if text is None:
         return False
     try:
-        matches = at_path(json.loads(text), filters.path)
+        matches = at_path(read_json(text), filters.path)
     except (ValueError, RecursionError):  # no JSON
         return False
     if matches is ABSENT:
         return False
-    return not filters.equals or as_text(matches) == filters.equals
-
-
-def as_text(value: Any) -> str:
-    """Return a text as it is, and any other value as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return not filters.equals or is_written(matches, filters.equals)

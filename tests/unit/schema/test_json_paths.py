@@ -3,7 +3,7 @@
 import pytest
 
 from engine.base.errors import InvalidField
-from engine.schema.json_paths import ABSENT, Steps, at_path, parse_path
+from engine.schema.json_paths import ABSENT, Steps, at_path, is_written, parse_path, read_json
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,48 @@ def test_a_value_is_followed_to_the_end_of_the_path() -> None:
     assert at_path(document, (0,)) == 1
     for steps in (("b",), ("a", 1), ("a", "0"), ("a", 0, "b c", "d")):
         assert at_path(document, steps) is ABSENT
+
+
+@pytest.mark.parametrize(
+    ("document", "wanted"),
+    [
+        ("1.10", "1.10"),
+        ("1.10", "1.1"),
+        ("1e3", "1000"),
+        ("9223372036854775807", "9223372036854775807"),
+        ("0.12345678901234567890", "0.12345678901234567890"),
+        ("9" * 5_000, "9" * 5_000),
+        ("1e999999999999999999999", "1e999999999999999999999"),
+        ('"1.10"', "1.10"),
+        ("true", "true"),
+        ("null", "null"),
+        ('{"a": [1.0, "\u20ac"], "b": {}}', '{"b":{},"a":[1,"\u20ac"]}'),
+        ("[]", "[ ]"),
+        ("NaN", "NaN"),
+    ],
+)
+def test_a_value_is_compared_as_a_person_writes_it(document: str, wanted: str) -> None:
+    assert is_written(read_json(document), wanted)
+
+
+@pytest.mark.parametrize(
+    ("document", "wanted"),
+    [
+        ("9223372036854775807", "9223372036854775806"),
+        ("9007199254740993.0", "9007199254740992"),
+        ("0.12345678901234567890", "0.12345678901234568"),
+        ('"1.10"', "1.1"),
+        ('"a"', '"a"'),
+        ("true", "1"),
+        ("1", "true"),
+        ("1", "1_000"),
+        ("1", "\u0661"),
+        ("1e999999999999999999999", "1e999999999999999999998"),
+        ('{"a": "1"}', '{"a": 1}'),
+        ("[1]", "[1, 2]"),
+        ("[1]", "[1"),
+        ("{}", "[" * 100_000),
+    ],
+)
+def test_another_value_is_not(document: str, wanted: str) -> None:
+    assert not is_written(read_json(document), wanted)
