@@ -20,6 +20,7 @@ from admin_ui.models import ChangeSet
 from admin_ui.policies.selectors import exact
 from engine.auth.identity import Identity
 from engine.auth.rights import AUTHENTICATED
+from engine.auth.viewer import Viewer
 from engine.base.errors import Conflict, Forbidden, InvalidField, NotFound, Unprocessable
 from engine.base.names import NamespaceName
 from gateway.http.auth.access import authorize_needs
@@ -69,7 +70,7 @@ class DefinitionsView(_DefinitionsView):
                 Parameter("tenant", "only this tenant"),
                 Parameter("namespace", "only this namespace, tenant/name"),
             ),
-            errors=(400, 404, 412, 422),
+            errors=(400, 403, 404, 412, 422),
             file=MEDIA_TYPE,
         )
     }
@@ -82,9 +83,14 @@ class DefinitionsView(_DefinitionsView):
         tenant, namespace = params.get("tenant", ""), params.get("namespace", "")
         if namespace:
             namespace = str(NamespaceName.parse(namespace))
+        viewer = self.viewer
+        is_seen = viewer.sees(namespace) if namespace else viewer.sees_tenant(tenant)
+        if (namespace or tenant) and not is_seen:
+            # Whether it exists or not: names of other tenants are not told.
+            raise Forbidden(f"{namespace or tenant} is not one that this role sees")
 
         async def export(engine: Engine) -> tuple[Objects, int]:
-            listed = await objects.listed(engine, tenant, namespace)
+            listed = await objects.listed(engine, viewer, tenant, namespace)
             allowed = [defined for defined in listed if await self.may(defined, {})]
             exported = await objects.exported(engine, allowed)
             shown = {
@@ -118,10 +124,11 @@ class DiffView(_DefinitionsView):
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         given = await self.objects_of(checked(shapes.DefinitionsBody, request)["text"])
+        viewer = self.viewer
 
         async def compare(engine: Engine) -> Json:
             rows = _rows(await objects.differing(engine, given))
-            others = await _not_in_file(engine, given)
+            others = await _not_in_file(engine, viewer, given)
             return {
                 "at": now_ms(),
                 "digest": _digest(rows),
@@ -197,13 +204,13 @@ def _digest(rows: list[Json]) -> str:
     return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
 
 
-async def _not_in_file(engine: Engine, given: Objects) -> list[str]:
+async def _not_in_file(engine: Engine, viewer: Viewer, given: Objects) -> list[str]:
     """Return the topics of the file's namespaces that it does not have."""
     names = {defined.name for defined in given}
     present: list[str] = []
     for namespace in sorted(name for name in names if Defined(name).kind == "namespace"):
         try:
-            listed = await objects.listed(engine, "", namespace)
+            listed = await objects.listed(engine, viewer, "", namespace)
         except NotFound:
             continue
         present += [defined.name for defined in listed if defined.name not in names]

@@ -19,6 +19,7 @@ from engine.auth.actions import Action
 from engine.auth.authorization.policy_view import NamespaceAccess
 from engine.auth.identity import Identity
 from engine.auth.resource_names import WholeCluster
+from engine.auth.viewer import Viewer
 from engine.base.errors import Conflict, NotFound, Unprocessable, Unsupported
 from engine.base.names import PERSISTENT, SYSTEM_PREFIX, NamespaceName, TopicName, split_topic
 from engine.metadata.records import Document, Stored
@@ -156,10 +157,11 @@ async def _subscriptions(engine: Engine, name: TopicName) -> dict[str, dict[str,
     return merged
 
 
-async def listed(engine: Engine, tenant: str, namespace: str) -> list[Defined]:
-    """Return the tenants, namespaces, topics, functions, sources and sinks of the cluster, or of one tenant or
-    namespace; none of the system. Raises Unprocessable for more than ``OBJECTS_MAX``."""
+async def listed(engine: Engine, viewer: Viewer, tenant: str, namespace: str) -> list[Defined]:
+    """Return the tenants, namespaces, topics, functions, sources and sinks that are seen of the cluster, or of one
+    tenant or namespace; none of the system. Raises Unprocessable for more than ``OBJECTS_MAX``."""
     names = [tenant] if tenant else await tenants.list_tenants(engine.store)
+    names = [name for name in names if viewer.sees_tenant(name)]
     spaces = [namespace] if namespace else []
     if not namespace:
         for name in names:
@@ -167,6 +169,7 @@ async def listed(engine: Engine, tenant: str, namespace: str) -> list[Defined]:
                 spaces += await namespaces.list_namespaces(engine.store, name)
             except NotFound:
                 continue
+    spaces = [space for space in spaces if viewer.sees(space)]
     result = [Defined(name) for name in (() if namespace else names)]
     result += [Defined(space) for space in spaces]
     for space in spaces:

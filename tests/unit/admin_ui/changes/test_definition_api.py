@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from admin_ui.changes.definition_api import DefinitionsView
 from admin_ui.models import AuditEntry
 from engine.admin.api.arguments import EARLIEST_MESSAGE
 from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
+from engine.auth.viewer import Viewer
 from engine.base.names import NamespaceName, TopicName
 from engine.tenancy import grants
 from engine.tenancy.namespaces import create_namespace
@@ -318,3 +320,43 @@ def test_a_flag_that_differs_between_partitions_is_left_out_and_can_be_set(
     assert counted(applied(changes, json.dumps(document))) == {"done": 1}
     flags = changes.link.run(lambda engine: subscriptions.replicated(engine, MANY, "s/1"))
     assert list(flags.values()) == [False, False]
+
+
+async def rivals(engine: Engine) -> None:
+    await create_tenant(engine.store, "rival", {"allowedClusters": ["standalone"]})
+    secret = NamespaceName.of("rival", "secret")
+    await create_namespace(engine.store, secret, {}, cluster=engine.cluster)
+    await topics.create(engine, secret.topic("plan"), {})
+    other = NamespaceName.of("acme", "other")
+    await create_namespace(engine.store, other, {}, cluster=engine.cluster)
+
+
+@pytest.mark.parametrize(
+    ("viewer", "tenants", "namespaces"),
+    [
+        (Viewer(tenants=frozenset({"acme"})), {"acme"}, {"acme/billing", "acme/other"}),
+        (Viewer(namespaces=frozenset({"acme/billing"})), {"acme"}, {"acme/billing"}),
+        (Viewer(), set(), set()),
+    ],
+)
+def test_an_export_neither_counts_nor_names_what_its_caller_does_not_see(
+    changes: Changes,
+    monkeypatch: pytest.MonkeyPatch,
+    viewer: Viewer,
+    tenants: set[str],
+    namespaces: set[str],
+) -> None:
+    changes.link.run(rivals)
+    seen = property(lambda _: viewer, lambda *_: None)
+    monkeypatch.setattr(DefinitionsView, "viewer", seen, raising=False)
+    answer = changes.call("GET", f"{DEFINITIONS}?format=json")
+    document = json.loads(answer.body)
+    assert set(document.get("tenants", {})) == tenants
+    assert set(document.get("namespaces", {})) == namespaces
+    # Nothing was left out of what is seen, so that the number says nothing of others.
+    assert answer.headers["x-definitions-left-out"] == "0"
+    for query in ("tenant=rival", "tenant=absent", "namespace=rival/secret", "namespace=rival/no"):
+        refused = changes.call("GET", f"{DEFINITIONS}?format=json&{query}")
+        assert refused.status == 403, query
+        name = query.partition("=")[2]
+        assert refused.json["reason"].replace(name, "X") == "X is not one that this role sees"
