@@ -17,8 +17,8 @@ from engine.base.errors import Conflict, NotFound
 from gateway.services.clock import now_ms
 
 OBJECTS_MAX = 10_000
-SETS_MAX = 200
-"""Number of sets that are kept; of more, the oldest that have ended are removed."""
+SETS_PER_ROLE_MAX, SETS_MAX = 200, 1_000
+"""Numbers of sets that are kept of a role, and of all; of more, the oldest that have ended are removed."""
 LEASE_MS = 30_000
 SENT_PATIENCE_MS = 20_000
 """Time after which a worker is requested again for a set that none has claimed."""
@@ -44,10 +44,17 @@ def create(*, targets: Iterable[tuple[str, str, Json | None]], **fields: Any) ->
             ),
             batch_size=500,
         )
-        kept = ChangeSet.objects.order_by("-created_at", "-id").values_list("id", flat=True)
-        old = list(kept[SETS_MAX : SETS_MAX + 10])
-        ChangeSet.objects.filter(id__in=old, state__in=ENDED).delete()
+        # Of the role itself first: one that makes many must not remove the previews of others.
+        _remove_old(ChangeSet.objects.filter(role=made.role), SETS_PER_ROLE_MAX)
+        _remove_old(ChangeSet.objects.all(), SETS_MAX)
     return made
+
+
+def _remove_old(sets: QuerySet[ChangeSet], kept: int) -> None:
+    """Remove some of the oldest beyond ``kept`` that have ended."""
+    ids = sets.order_by("-created_at", "-id").values_list("id", flat=True)
+    old = list(ids[kept : kept + 10])
+    ChangeSet.objects.filter(id__in=old, state__in=ENDED).delete()
 
 
 def get(*, set_id: str) -> ChangeSet:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from admin_ui.changes import services, working
-from admin_ui.models import AuditEntry, ChangeItem, ChangeSet
+from admin_ui.models import AuditEntry, ChangeItem, ChangeSet, ChangeState
 from engine.admin.api.arguments import EARLIEST_MESSAGE
 from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
 from engine.base.names import NamespaceName, TopicName
@@ -267,3 +267,20 @@ def test_sets_are_listed_and_a_missing_one_is_not_found(changes: Changes) -> Non
     assert [row["id"] for row in changes.call("GET", SETS).json["rows"]] == [made["id"]]
     assert changes.call("GET", f"{SETS}/none").status == 404
     assert changes.call("GET", f"{SETS}/{made['id']}/items?state=new").status == 400
+
+
+def test_a_role_that_makes_many_sets_removes_no_preview_of_another(
+    changes: Changes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "SETS_PER_ROLE_MAX", 3)
+
+    def made(role: str) -> str:
+        known = services.create(targets=[], kind="unload", arguments={}, role=role)
+        ChangeSet.objects.filter(id=known.id).update(state=ChangeState.PLANNED)
+        return known.id
+
+    theirs = made("theirs")
+    own = [made("own") for _ in range(8)]
+    kept = set(ChangeSet.objects.values_list("id", flat=True))
+    assert kept >= {theirs, *own[-3:]}
+    assert len(kept) <= 5, "the oldest of the role itself are removed"
