@@ -1,4 +1,5 @@
-"""The Model Context Protocol over HTTP, without sessions and streams: each POST is one message, answered as JSON."""
+"""The Model Context Protocol over HTTP, without sessions and streams: each POST is one message, or a batch of
+its first version, answered as JSON."""
 
 import json
 from typing import Any, ClassVar
@@ -16,6 +17,9 @@ from gateway.http.view import RestView
 
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
 """Versions of the protocol, the newest first."""
+BATCHED = "2025-03-26"
+"""The version that has batches of messages, and no header with the version: a request without one is of it."""
+BATCH_MAX = 20
 BYTES_MAX = 256 << 10
 """Largest answer of a tool: an assistant pays for every byte."""
 PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
@@ -45,17 +49,37 @@ class McpView(RestView):
             raise NotFound(
                 "The endpoint for assistants is off; the setting mcp_enabled turns it on"
             )
+        version = request.headers.get("MCP-Protocol-Version", BATCHED)
+        if version not in VERSIONS:
+            raise InvalidField("MCP-Protocol-Version", f"must be one of {', '.join(VERSIONS)}")
+        try:
+            given = decode_body(request.body)
+        except InvalidField as error:
+            return json_answer(_failure(None, PARSE_ERROR, str(error)))
+        if not (isinstance(given, list) and given and version == BATCHED):
+            answer = await self._answer(request, given)
+            return HttpResponse(status=202) if answer is None else json_answer(answer)
+        if len(given) > BATCH_MAX:
+            reason = f"a batch has at most {BATCH_MAX} messages"
+            return json_answer(_failure(None, INVALID_REQUEST, reason))
+        answers = [await self._answer(request, message) for message in given]
+        answers = [answer for answer in answers if answer is not None]
+        return json_answer(answers) if answers else HttpResponse(status=202)
+
+    async def _answer(self, request: HttpRequest, given: Any) -> Json | None:
+        """Return the answer to a message; None for a notification, or a response, which have none."""
         message_id = None
         try:
-            message = _message_of(request)
-            message_id = message.get("id")
-            if "id" not in message:  # a notification has no answer
-                return HttpResponse(status=202)
+            if _is_response(given):
+                return None
+            message = _checked(given)
+            if "id" not in message:
+                return None
+            message_id = message["id"]
             result = await self._result(request, message["method"], message.get("params") or {})
         except McpError as error:
-            failure = {"code": error.code, "message": str(error)}
-            return json_answer({"jsonrpc": "2.0", "id": message_id, "error": failure})
-        return json_answer({"jsonrpc": "2.0", "id": message_id, "result": result})
+            return _failure(message_id, error.code, str(error))
+        return {"jsonrpc": "2.0", "id": message_id, "result": result}
 
     async def _result(self, request: HttpRequest, method: str, params: Json) -> Json:
         """Return the result of a request. Raises McpError."""
@@ -101,17 +125,25 @@ class McpView(RestView):
         return {"content": [{"type": "text", "text": text}], "isError": False}
 
 
-def _message_of(request: HttpRequest) -> Json:
-    """Return the message of a request. Raises McpError."""
-    try:
-        message = decode_body(request.body)
-    except InvalidField as error:
-        raise McpError(PARSE_ERROR, str(error)) from error
+def _is_response(given: Any) -> bool:
+    return (
+        isinstance(given, dict) and "method" not in given and bool({"result", "error"} & set(given))
+    )
+
+
+def _checked(message: Any) -> Json:
+    """Return a message that is a request or a notification. Raises McpError."""
     if not isinstance(message, dict) or not isinstance(message.get("params") or {}, dict):
         raise McpError(INVALID_REQUEST, "the body must be one message of JSON-RPC 2.0")
     if message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         raise McpError(INVALID_REQUEST, "the message must have jsonrpc 2.0 and a method")
+    if "id" in message and type(message["id"]) not in (str, int):
+        raise McpError(INVALID_REQUEST, "the id must be a text or a whole number")
     return message
+
+
+def _failure(message_id: str | int | None, code: int, reason: str) -> Json:
+    return {"jsonrpc": "2.0", "id": message_id, "error": {"code": code, "message": reason}}
 
 
 def _refused(reason: str) -> Json:

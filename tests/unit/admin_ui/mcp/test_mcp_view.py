@@ -189,6 +189,9 @@ def test_an_answer_that_is_too_long_is_refused_and_not_cut(
         (b"no json", -32700),
         ([], -32600),
         ({"jsonrpc": "2.0", "id": 1}, -32600),
+        ({"jsonrpc": "2.0", "id": None, "method": "ping"}, -32600),
+        ({"jsonrpc": "2.0", "id": [1], "method": "ping"}, -32600),
+        ([{"jsonrpc": "2.0", "id": 1, "method": "ping"}] * 21, -32600),
         ({"jsonrpc": "2.0", "id": 1, "method": "resources/list"}, -32601),
         (call_of("delete_topic"), -32602),
     ],
@@ -204,6 +207,33 @@ def test_a_notification_has_no_answer_and_there_is_no_stream(judged: Gateway) ->
     notification = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     assert (post(judged, notification).status, post(judged, notification).body) == (202, b"")
     assert judged("GET", "/mcp", headers=bearer(SUPERUSER)).status == 405
+
+
+def test_a_response_of_the_client_has_no_answer(judged: Gateway) -> None:
+    for member in ("result", "error"):
+        answer = post(judged, {"jsonrpc": "2.0", "id": 1, member: {}})
+        assert (answer.status, answer.body) == (202, b"")
+
+
+def test_a_batch_is_answered_message_by_message_in_the_version_that_has_them(
+    judged: Gateway,
+) -> None:
+    ping = {"jsonrpc": "2.0", "method": "ping"}
+    batch = [{**ping, "id": "a"}, ping, 7, {**call_of("list_brokers"), "id": 2}]
+    answers = post(judged, batch, "stranger").json
+    assert [answer["id"] for answer in answers] == ["a", None, 2]
+    assert answers[0]["result"] == {}
+    assert answers[1]["error"]["code"] == -32600
+    assert answers[2]["result"]["isError"]
+    assert post(judged, [ping, ping]).status == 202
+    newer = {**bearer(SUPERUSER), "mcp-protocol-version": "2025-06-18"}
+    assert judged("POST", "/mcp", batch, headers=newer).json["error"]["code"] == -32600
+
+
+def test_a_version_that_is_not_spoken_is_refused(judged: Gateway) -> None:
+    for version, status in (("2025-11-25", 200), ("2025-03-26", 200), ("1999-01-01", 400)):
+        headers = {**bearer(SUPERUSER), "mcp-protocol-version": version}
+        assert judged("POST", "/mcp", call_of("health"), headers=headers).status == status
 
 
 def test_the_endpoint_is_off_unless_it_is_turned_on(judged: Gateway, settings: Any) -> None:
