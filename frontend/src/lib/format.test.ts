@@ -4,11 +4,13 @@ import {
   byteRate,
   bytes,
   count,
+  dateTime,
   duration,
   known,
   rate,
   short,
   signedRate,
+  time,
   valueAndUnit,
   withUnit,
 } from "./format";
@@ -90,4 +92,15 @@ describe("values of results", () => {
     expect(valueAndUnit(1149.8, "messages/s")).toEqual({ value: "1,150", unit: "messages/s" });
     expect(valueAndUnit(1536, "bytes")).toEqual({ value: "1.5 KiB", unit: undefined });
   });
+});
+
+test("any 64-bit number that a producer states as a time is shown, and breaks no page", () => {
+  for (const at of [2 ** 64, 2 ** 63, -(2 ** 63), 8_640_000_000_000_001, Number.NaN]) {
+    expect(dateTime(at)).toMatch(/ ms$/);
+    expect(time(at)).toMatch(/ ms$/);
+    expect(toLocalInput(at)).toBe("");
+    expect(toLocalInput(at, "Europe/Berlin")).toBe("");
+  }
+  expect(dateTime(8_640_000_000_000_001)).toBe("8,640,000,000,000,001 ms");
+  expect(dateTime(8_640_000_000_000_000)).not.toMatch(/ ms$/);
 });

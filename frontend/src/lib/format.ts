@@ -107,12 +107,20 @@ export function duration(seconds: number): string {
   return next && rest > 0 ? `${head} ${rest} ${next[1]}` : head;
 }
 
-export function time(at: number): string {
-  return clock.format(at);
+// The latest moment that a Date has. Producers state the times of messages, and may state any 64-bit number.
+const MOMENT_MAX_MS = 8.64e15;
+
+function written(format: Intl.DateTimeFormat, at: number): string {
+  return Math.abs(at) <= MOMENT_MAX_MS ? format.format(at) : `${whole.format(at)} ms`;
 }
 
+export function time(at: number): string {
+  return written(clock, at);
+}
+
+/** A moment by the clock of who looks; a number that is none stays a number. */
 export function dateTime(at: number): string {
-  return moment.format(at);
+  return written(moment, at);
 }
 
 /** Age of something that happened at `at`, e.g. "now", "8 s", "3 min 20 s". */

@@ -1,8 +1,10 @@
 // `<input type="datetime-local">` speaks of a time without naming its zone: the chosen one, else the browser's.
 import { wallClock, ZONE } from "./zone";
 
-/** Milliseconds since the epoch as the value of a datetime-local field, to the second. */
+/** Milliseconds since the epoch as the value of a datetime-local field, to the second; empty for a number that is no
+ * moment: a link or a message may have any. */
 export function toLocalInput(at: number, zone = ZONE): string {
+  if (Number.isNaN(new Date(at).getTime())) return "";
   if (zone) return new Date(wallClock(at, zone)).toISOString().slice(0, 19);
   const date = new Date(at);
   const two = (value: number) => String(value).padStart(2, "0");
