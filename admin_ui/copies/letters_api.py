@@ -10,10 +10,12 @@ from admin_ui.copies import letters, shapes
 from admin_ui.lists.record_order import sort_parameter
 from admin_ui.params import sort_of, window
 from admin_ui.rights import CONSUME
+from engine.auth.actions import Action
 from engine.auth.rights import AUTHENTICATED
 from engine.base.errors import MagnetarError
 from engine.base.names import TopicName
 from gateway.clusters.registry import clusters_for
+from gateway.http.auth.access import authorize_needs
 from gateway.http.auth.payloads import check_payloads
 from gateway.http.bodies import json_answer
 from gateway.services.clock import now_ms
@@ -56,6 +58,9 @@ class DeadLetterTopicsView(ClusterView):
         async def one(row: Row) -> dict[str, Any]:
             name = TopicName.parse(row["name"])
             try:
+                # The origin is read from the oldest message, which only a consumer may see.
+                needs = [(Action.CONSUME, name)]
+                await authorize_needs(needs, self.identity, self.cluster)
                 await check_payloads(clusters_for(self.request), self.identity, self.level, [name])
                 async with asyncio.timeout(letters.LOOK_S):
                     seen = await letters.oldest(engine, name)
