@@ -40,6 +40,11 @@ class Identity:
     evidence: tuple[Evidence, ...] = field(default=(), compare=False, repr=False)
 
     @property
+    def principal(self) -> str | None:
+        """The role for which calls are made; None only where authentication is off."""
+        return self.original or self.role
+
+    @property
     def token_id(self) -> str:
         """Id of the token by which the client itself was identified; empty without one."""
         return self.evidence[0].token_id if self.evidence and self.method == "token" else ""

@@ -12,6 +12,12 @@ CLEAR, ENCRYPTED = "pulsar://", "pulsar+ssl://"
 """Schemes of the URLs at which brokers serve Pulsar's protocol."""
 
 
+def each_url(text: str) -> list[str]:
+    """Return the URL of each address in ``scheme://host:port,host:port``; empty without a host."""
+    scheme, separator, hosts = text.partition("://")
+    return [f"{scheme}{separator}{host.strip()}" for host in hosts.split(",") if host.strip()]
+
+
 class ServiceUrl(NamedTuple):
     """The address of a broker for Pulsar's protocol."""
 

@@ -123,7 +123,7 @@ class RpcPages:
             return json_response(400, {"reason": "not a call in JSON"})
         if caller is None:
             caller = Identity(INTERNAL_ROLE, original=principal or None, method=INTERNAL_METHOD)
-        elif principal and principal != (caller.original or caller.role):
+        elif principal and principal != caller.principal:
             return json_response(401, {"reason": "the call is for another principal"})
         operation, do = bound
         try:

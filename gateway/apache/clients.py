@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from engine.base.addresses import ServiceUrl
+from engine.base.addresses import ServiceUrl, each_url
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
@@ -28,7 +28,6 @@ CONNECT_TIMEOUT_S = 3.0
 """Time for a connection, below that for an answer: the address that does not answer is named."""
 OPERATION_TIMEOUT_S = 10.0
 KNOWN_FOR_S = 10.0
-_IN_CLEAR, _IN_TLS = "pulsar://", "pulsar+ssl://"
 
 
 class StatedBrokers:
@@ -77,7 +76,11 @@ def usable(cluster: ApacheCluster, stated: Iterable[str]) -> list[str]:
 
     Where the REST interface is reached in TLS, clear addresses are not used: the token would be readable.
     """
-    urls = list(dict.fromkeys(url for text in stated for url in _each(text)))
+    urls = list(
+        dict.fromkeys(
+            filter(_is_address, (url for text in stated for url in each_url(text.rstrip("/"))))
+        )
+    )
     clear = [url for url in urls if not ServiceUrl.parse(url).encrypted]
     encrypted = [url for url in urls if ServiceUrl.parse(url).encrypted]
     if cluster.url.startswith("https:"):
@@ -94,18 +97,9 @@ def usable(cluster: ApacheCluster, stated: Iterable[str]) -> list[str]:
     return clear or encrypted
 
 
-def _each(text: str) -> list[str]:
-    """Return the addresses of ``pulsar://host:port,host:port``; none for a text in another form."""
-    for scheme in (_IN_CLEAR, _IN_TLS):
-        if text.startswith(scheme):
-            hosts = text.removeprefix(scheme).rstrip("/").split(",")
-            return [f"{scheme}{host.strip()}" for host in hosts if _is_address(scheme, host)]
-    return []
-
-
-def _is_address(scheme: str, host: str) -> bool:
+def _is_address(url: str) -> bool:
     try:
-        ServiceUrl.parse(f"{scheme}{host.strip()}")
+        ServiceUrl.parse(url)
     except ValueError:
         return False
     return True

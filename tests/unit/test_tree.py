@@ -147,6 +147,7 @@ BY_HAND = {
     "admin_ui/changes/definition_components.py": "URLs of packages, no topics",
     "admin_ui/changes/definition_files.py": "URLs of packages, no topics",
     "engine/base/names.py": "split_topic, split_partition: what all others use",
+    "engine/base/addresses.py": "URLs of servers, no topics",
     "engine/metadata/apart/stores.py": "URLs of stores, no topics",
     "engine/metadata/connect.py": "URLs of members, no topics",
     "engine/metadata/paths.py": "encoded names, to group what is cached: too much in a group is harmless",

@@ -198,8 +198,7 @@ class TransactionCommands:
     @property
     def _role(self) -> str | None:
         """The role that transactions of this connection belong to."""
-        identity = self._connection.identity
-        return identity.original or identity.role
+        return self._connection.identity.principal
 
     async def _check_owner(self, owner: str | None) -> None:
         """Return if the client may act on a transaction that ``owner`` began. Raises NotAuthorized."""

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import sys
-import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,14 +14,13 @@ from engine.base.clock import SystemClock
 from engine.base.loop import EventLoop
 from engine.functions.instance.connecting import ConnectorInstance
 from engine.functions.instance.control import LINE_BYTES_MAX, ControlEnd, packed, unpacked
+from engine.functions.instance.end_reason import ending_text
 from engine.functions.instance.figures import InstanceFigures
 from engine.functions.instance.instance import FunctionInstance, InstanceEnded
 from engine.functions.instance.instance_client import client_of
 from engine.functions.instance.instance_plan import InstancePlan
 from engine.functions.instance.process_lease import ProcessLease
 from engine.functions.instance.process_limits import set_limits
-from engine.functions.instance.user.user_code import UserCodeError
-from engine.wire.errors import RefusedError, ServerError
 
 log = logging.getLogger("engine.functions.instance")
 
@@ -85,13 +83,7 @@ class InstanceProgram:
             self._end.set_result(reason)
 
     def _failed(self, error: BaseException) -> None:
-        """End for an error. Those that are for the function's owner need no traceback of ours."""
-        if isinstance(error, InstanceEnded | UserCodeError):
-            text = str(error)
-        elif isinstance(error, RefusedError):
-            text = refusal_for_owner(self._plan, error)
-        else:
-            text = "".join(traceback.format_exception(error))
+        text = ending_text(self._plan, error)
         log.error("the instance ends: %s", text)
         self._finish(text)
 
@@ -125,17 +117,6 @@ class InstanceProgram:
     async def _stop(self, request: Mapping[str, Any]) -> Any:
         self._grace_s = request["grace_s"]
         self._finish("")
-
-
-def refusal_for_owner(plan: InstancePlan, error: RefusedError) -> str:
-    """Return what a broker refuses to the function, with what its owner can do."""
-    if error.code not in (ServerError.AuthorizationError, ServerError.AuthenticationError):
-        return f"A broker refuses the {plan.component}: {error}"
-    who = f"the role {plan.role}" if plan.role else f"the {plan.component}'s credentials"
-    return (
-        f"A broker refuses {who}: {error}. A {plan.component} needs the rights to consume its inputs, to produce to "
-        f"its output, and both for its state, {plan.state_topic}."
-    )
 
 
 async def _serve(descriptor: int, root: str) -> int:

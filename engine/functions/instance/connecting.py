@@ -20,15 +20,15 @@ from engine.functions.connectors.catalogue import sink_end, source_end
 from engine.functions.connectors.connector_settings import checked, with_secrets
 from engine.functions.connectors.spi import LostEndError, Record, Sink, Source
 from engine.functions.instance.failed_messages import dead_letter
-from engine.functions.instance.feed import InputFeed, consumer_settings
-from engine.functions.instance.figures import InstanceFigures
-from engine.functions.instance.instance import (
-    AT_MOST_ONCE_QUEUE,
-    COMPRESSIONS,
-    QUEUE_MESSAGES,
-    InstanceEnded,
+from engine.functions.instance.feed import (
+    InputFeed,
+    acknowledged,
     by_attachment,
+    consumer_settings,
+    queue_size,
 )
+from engine.functions.instance.figures import InstanceFigures
+from engine.functions.instance.instance import COMPRESSIONS, InstanceEnded
 from engine.functions.instance.instance_plan import InstancePlan, ProcessingGuarantee
 from engine.functions.instance.lanes import sequence_of
 from engine.functions.instance.result_publishing import SETTINGS, InstancePublisher, not_busy
@@ -137,9 +137,7 @@ class ConnectorInstance:
         if isinstance(connector, Sink):
             for spec in plan.inputs:
                 codec = input_codec(plan, spec)
-                size = spec.queue_size or QUEUE_MESSAGES
-                if self._at_most_once:
-                    size = min(size, AT_MOST_ONCE_QUEUE)
+                size = queue_size(plan, spec)
                 feed = InputFeed(spec, codec, size, self._receive)
                 self._feeds.append(feed)
                 await feed.open(self._client, consumer_settings(plan, size), self._end)
@@ -352,17 +350,15 @@ class ConnectorInstance:
 
     async def _acknowledged_first(self, messages: Sequence[Incoming]) -> list[Incoming]:
         """Return the messages of which the broker has noted that they are acknowledged; it sends others again."""
-        acknowledged: list[Incoming] = []
+        noted: list[Incoming] = []
         for attachment, run in by_attachment(messages):
-            entries = (entry for message in run for entry in message.chunks or (message.position,))
             try:
-                if attachment.raw is not None:
-                    await attachment.raw.acknowledged(list(dict.fromkeys(entries)))
-                    acknowledged += run
+                if await acknowledged(attachment, run):
+                    noted += run
             except (MagnetarError, ConnectionError) as error:
                 # They are redelivered, or lost: that is the promise.
                 self.figures.trouble("system", str(error), self._clock.wall_ms())
-        return acknowledged
+        return noted
 
     def _records(self, feed: InputFeed, messages: Sequence[Incoming]) -> list[Record]:
         """Return the messages' records. A message that its schema or serde cannot read fails alone."""

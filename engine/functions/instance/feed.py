@@ -11,6 +11,9 @@ from engine.client.raw_consumer import FAILOVER, FROM_EARLIEST, FROM_LATEST, KEY
 from engine.functions.instance.instance_plan import InputPlan, InstancePlan, ProcessingGuarantee
 from engine.functions.instance.user.value_codecs import Codec
 
+QUEUE_MESSAGES = 1000
+AT_MOST_ONCE_QUEUE = 200
+"""Messages that at-most-once processing may lose when the instance is killed."""
 REFUSED_KEPT = 10_000
 """Refused entries whose other messages are known to be processed."""
 
@@ -147,3 +150,29 @@ def consumer_settings(plan: InstancePlan, queue_size: int) -> ConsumerSettings:
             "instance_id": str(plan.instance),
         },
     )
+
+
+def queue_size(plan: InstancePlan, spec: InputPlan) -> int:
+    """Return how many messages of an input wait here at most."""
+    size = spec.queue_size or QUEUE_MESSAGES
+    if plan.guarantee is ProcessingGuarantee.AT_MOST_ONCE:
+        size = min(size, AT_MOST_ONCE_QUEUE)
+    return size
+
+
+def by_attachment(messages: Sequence[Incoming]) -> list[tuple[Attachment, list[Incoming]]]:
+    """Return the messages of each attachment, in their order."""
+    runs: dict[Attachment, list[Incoming]] = {}
+    for message in messages:
+        runs.setdefault(message.source, []).append(message)
+    return list(runs.items())
+
+
+async def acknowledged(attachment: Attachment, run: Sequence[Incoming]) -> bool:
+    """Return True once the broker has noted that messages of this attachment are acknowledged; False without a
+    connection. Raises MagnetarError and ConnectionError."""
+    if attachment.raw is None:
+        return False
+    entries = (entry for message in run for entry in message.chunks or (message.position,))
+    await attachment.raw.acknowledged(list(dict.fromkeys(entries)))
+    return True

@@ -22,7 +22,13 @@ from engine.client.message_ids import MessageId
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_producer import BatchSettings, ProducerSettings, SendResult
 from engine.functions.instance.failed_messages import dead_letter
-from engine.functions.instance.feed import InputFeed, consumer_settings
+from engine.functions.instance.feed import (
+    InputFeed,
+    acknowledged,
+    by_attachment,
+    consumer_settings,
+    queue_size,
+)
 from engine.functions.instance.figures import InstanceFigures
 from engine.functions.instance.instance_plan import InstancePlan, ProcessingGuarantee
 from engine.functions.instance.lanes import PartitionLanes, sequence_of
@@ -47,9 +53,6 @@ from engine.wire import pulsar_pb2 as pb
 
 log = logging.getLogger(__name__)
 
-QUEUE_MESSAGES = 1000
-AT_MOST_ONCE_QUEUE = 200
-"""Messages that at-most-once processing may lose when the instance is killed."""
 COMPRESSIONS = {"NONE": 0, "LZ4": 1, "ZLIB": 2, "ZSTD": 3, "SNAPPY": 4}
 Token = tuple[WorkSlice, Incoming | None, Callback | None]
 
@@ -152,9 +155,7 @@ class FunctionInstance:
             name = "acknowledge first"
             self._client.spawn(name, restarting(name, self._acknowledge_first))
         for spec, codec in zip(plan.inputs, codecs, strict=True):
-            size = spec.queue_size or QUEUE_MESSAGES
-            if plan.guarantee is ProcessingGuarantee.AT_MOST_ONCE:
-                size = min(size, AT_MOST_ONCE_QUEUE)
+            size = queue_size(plan, spec)
             feed = InputFeed(spec, codec, size, self._receive)
             self._feeds.append(feed)
             await feed.open(self._client, consumer_settings(plan, size), self._end)
@@ -314,18 +315,15 @@ class FunctionInstance:
         while True:
             feed, messages = await self._to_ack_first.get()
             for attachment, run in by_attachment(messages):
-                positions = dict.fromkeys(
-                    entry for message in run for entry in message.chunks or (message.position,)
-                )
                 try:
-                    if attachment.raw is None:
-                        raise ConnectionError
-                    await attachment.raw.acknowledged(list(positions))
+                    is_noted = await acknowledged(attachment, run)
                 except (MagnetarError, ConnectionError):
+                    is_noted = False
+                if is_noted:
+                    self._give(MessageRun(feed.codec, run))
+                else:
                     # They are redelivered, or lost: that is the promise.
                     self._refill(feed, len(run))
-                else:
-                    self._give(MessageRun(feed.codec, run))
 
     def _lost(self, attachment: Attachment) -> None:
         """Forget what will be redelivered."""
@@ -615,15 +613,6 @@ def _key_of(message: Incoming) -> tuple[str, int, int, int, int]:
     source, (ledger, entry) = message.source, message.position
     topic = split_partition(source.topic)[0] or source.topic
     return topic, source.partition, ledger, entry, message.batch_index
-
-
-def by_attachment(
-    messages: Sequence[Incoming],
-) -> list[tuple[Attachment, list[Incoming]]]:
-    runs: dict[Attachment, list[Incoming]] = {}
-    for message in messages:
-        runs.setdefault(message.source, []).append(message)
-    return list(runs.items())
 
 
 def _nothing(result: Any, message_id: Any) -> None:

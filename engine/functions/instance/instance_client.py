@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+from engine.base.addresses import ENCRYPTED, each_url
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
@@ -25,14 +26,14 @@ class PresentBrokers:
     """The brokers' URLs, asked for at each lookup: those from the start may all have been replaced since."""
 
     def __init__(self, service_url: str, ask: Callable[[], Awaitable[str]] | None) -> None:
-        self._urls = _urls(service_url)
+        self._urls = each_url(service_url)
         self._ask = ask
 
     async def __call__(self) -> Sequence[str]:
         """Return the URLs; the last known ones while the present ones are not known, or there are none. Cancel-safe."""
         if self._ask is not None:
             try:
-                self._urls = _urls(await self._ask()) or self._urls
+                self._urls = each_url(await self._ask()) or self._urls
             except MagnetarError as error:
                 log.info("the brokers from before are tried: %s", error)
         return self._urls
@@ -48,7 +49,7 @@ def client_of(
         return "token", Path(plan.token_file).read_bytes().strip()
 
     tls = None
-    if plan.service_url.startswith("pulsar+ssl://"):
+    if plan.service_url.startswith(ENCRYPTED):
         files = ClientFiles(plan.trust_certs_file, verify_hostname=plan.verify_hostname)
         tls = files.reloaded(RENEW_S)
     return PulsarClient(
@@ -63,10 +64,3 @@ def client_of(
             read_bytes_max=READ_BYTES_MAX,
         ),
     )
-
-
-def _urls(service_url: str) -> list[str]:
-    """Return the URLs of ``scheme://host:port,host:port``; empty without a host."""
-    *schemes, hosts = service_url.split("://")
-    scheme = schemes[0] if schemes else "pulsar"
-    return [f"{scheme}://{host.strip()}" for host in hosts.split(",") if host.strip()]

@@ -105,13 +105,12 @@ def with_token(spec: InstanceSpec) -> InstanceSpec:
     Raises OSError.
     """
     metadata: FunctionMetaData = spec.function
-    spec_of_auth = metadata.functionAuthSpec
     if spec.token_file is not None or not has_clear_token(metadata):
         return spec
     path = spec.folder.absolute() / "token"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(descriptor, "wb") as file:
-        file.write(spec_of_auth.data)
+        file.write(metadata.functionAuthSpec.data)
     return replace(spec, token_file=path)
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from engine.base.errors import MagnetarError
 from engine.base.loop import collect_all
 from engine.base.tasks import TaskScope, contained
 from engine.functions.instance.connecting import ConnectorInstance
+from engine.functions.instance.end_reason import ending_text
 from engine.functions.instance.figures import InstanceFigures
 from engine.functions.instance.instance import FunctionInstance
 from engine.functions.instance.instance_client import client_of
@@ -69,8 +69,7 @@ class InstanceThread:
 
     def _failed(self, error: BaseException) -> None:
         if not self._ended.done():
-            text = "".join(traceback.format_exception(error))
-            self._ended.set_result(ExitReason(False, text))
+            self._ended.set_result(ExitReason(False, ending_text(self._plan, error)))
 
     def lease_until(self, end_s: float) -> None:
         """Do nothing: what is suspended with its worker continues with it, and the worker ends it."""

@@ -206,7 +206,7 @@ def role_of(request: HttpRequest) -> str:
 
 def principal_of(identity: Identity) -> str:
     """Return the role for which a call is made; empty where authentication is off."""
-    return identity.original or identity.role or ""
+    return identity.principal or ""
 
 
 def is_local(request: HttpRequest) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from engine.functions.instance.instance import AT_MOST_ONCE_QUEUE
+from engine.functions.instance.feed import AT_MOST_ONCE_QUEUE
 from engine.functions.runtime.processes import InstanceProcess
 from tests.support.instance import Instance
 from tests.support.instances.function_instances import Function, function_details

@@ -125,8 +125,10 @@ async def test_postgresql_is_verified_and_verifies_its_client(
         "sink", "postgres", table="secured", **{**good, **by_name, "sslMode": "verify-ca"}
     ):
         pass
-    nobody = {name: value for name, value in good.items() if not name.startswith("client")}
-    await refused("sink", "postgres", "certificate", table="secured", **nobody)
+    without_certificate = {
+        name: value for name, value in good.items() if not name.startswith("client")
+    }
+    await refused("sink", "postgres", "certificate", table="secured", **without_certificate)
     await refused("sink", "postgres", "no pg_hba.conf", table="t", **{**good, "sslMode": "disable"})
     wrong = {"password": f"not-{PASSWORD}"}
     await refused("sink", "postgres", "authentication failed", table="t", **{**good, **wrong})
@@ -159,8 +161,10 @@ async def test_redis_is_verified_and_verifies_its_client(
             await refused("sink", "redis", "Hostname mismatch", **{**good, **by_name})
             async with opened("sink", "redis", **{**good, **by_name, "verifyHost": False}):
                 pass
-            nobody = {name: value for name, value in good.items() if "client" not in name}
-            await refused("sink", "redis", "configs.url", **nobody)
+            without_certificate = {
+                name: value for name, value in good.items() if "client" not in name
+            }
+            await refused("sink", "redis", "configs.url", **without_certificate)
         plain = {**good, "url": server.url}
         await refused("sink", "redis", "configs.trustCerts: needs a URL", **plain)
         login = {"url": server.url, "user": "app", "password": PASSWORD}
@@ -219,8 +223,8 @@ async def test_kafka_is_verified_and_verifies_its_client(
                 await refused(kind, "kafka", text, **topics, **{**good, **change})
         plain = {**good, "securityProtocol": "SASL_PLAINTEXT"}
         await refused("sink", "kafka", "configs.trustCerts: needs", topic="t", **plain)
-        nobody = {name: value for name, value in good.items() if name != "user"}
-        await refused("sink", "kafka", "configs.user", topic="t", **nobody)
+        without_user = {name: value for name, value in good.items() if name != "user"}
+        await refused("sink", "kafka", "configs.user", topic="t", **without_user)
 
 
 # --- S3 ------------------------------------------------------------------------------------------

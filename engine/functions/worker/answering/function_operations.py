@@ -170,7 +170,7 @@ class FunctionOperations:
         """Store the role that the function has, where roles are known."""
         if self._superusers is None:
             return
-        caller = _caller()
+        caller = CALLER.get().principal or ""
         admins: list[str] = []
         with suppress(NoNodeError):
             value, _ = await self._store.get(paths.tenant(tenant))
@@ -187,7 +187,7 @@ class FunctionOperations:
             changed.packageLocation.CopyFrom(_location(of.package, of.file_name))
         if self._superusers is not None:
             role = role_given(stored)
-            now = role_after_update(role, _caller(), self._superusers)
+            now = role_after_update(role, CALLER.get().principal or "", self._superusers)
             if now != role:
                 with_role(changed, now)
         changed.version = of.expected_version + 1
@@ -350,12 +350,6 @@ def _metadata_of(of: api.StoredMetadata) -> pb.FunctionMetaData:
     if metadata.functionDetails.parallelism < 1:
         raise InvalidField("parallelism", "must be 1 or more")
     return metadata
-
-
-def _caller() -> str:
-    """Return the role for which the present call is made."""
-    identity = CALLER.get()
-    return identity.original or identity.role or ""
 
 
 def _details(of: api.StoredFunction | api.UpdatedFunction) -> pb.FunctionDetails:

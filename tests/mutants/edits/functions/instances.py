@@ -26,8 +26,8 @@ EDITS: tuple[Edit, ...] = (
     Edit(
         "an-instance-forgets-all-brokers-while-none-are-known",
         "engine/functions/instance/instance_client.py::PresentBrokers.__call__",
-        "self._urls = _urls(await self._ask()) or self._urls",
-        "self._urls = _urls(await self._ask())",
+        "self._urls = each_url(await self._ask()) or self._urls",
+        "self._urls = each_url(await self._ask())",
         (f"{CLIENT}::test_the_last_known_brokers_stay_while_no_others_are_known",),
         "F3",
     ),
