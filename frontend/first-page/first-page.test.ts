@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { forgetFirstAnswer, takeFirstAnswer } from "../src/api/first-answer";
 import { FUNCTION_LIST } from "../src/features/functions/model/function-queries";
-import { sortOrderOf as functionOrder } from "../src/features/functions/model/function-words";
-import { sortOrderOf as subscriptionOrder } from "../src/features/subscriptions/columns";
+import { DEFAULT_SORT as FUNCTION_SORT } from "../src/features/functions/model/function-words";
+import { DEFAULT_SORT as SUBSCRIPTION_SORT } from "../src/features/subscriptions/columns";
 import { SUBSCRIPTION_LIST } from "../src/features/subscriptions/queries";
 import { TOPIC_LIST } from "../src/features/topics/queries";
 import { DEFAULT_SORT } from "../src/features/topics/search";
@@ -36,11 +36,11 @@ function load(address: string, pages: unknown = []): void {
 }
 
 const signal = new AbortController().signal;
-const sub = { cluster: "c", sort: subscriptionOrder(undefined) };
+const sub = { cluster: "c", sort: SUBSCRIPTION_SORT };
 test.each([
   ["topics", () => TOPIC_LIST.read({ cluster: "c", sort: DEFAULT_SORT }, 0, signal)],
   ["subscriptions", () => SUBSCRIPTION_LIST.read(sub, 0, signal)],
-  ["functions", () => FUNCTION_LIST.read({ cluster: "c", sort: functionOrder(undefined) }, 0, signal)],
+  ["functions", () => FUNCTION_LIST.read({ cluster: "c", sort: FUNCTION_SORT }, 0, signal)],
 ])("the first rows of %s are requested once, while the code is fetched", async (page, read) => {
   load(`/c/c/${page}`);
   expect(requests).toHaveLength(1);

@@ -44,7 +44,7 @@ def test_the_pages_of_daily_work_are_german_once_it_is_chosen(
         expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
         if "/topics?" in path:
             expect(page.get_by_role("link", name="german")).to_be_visible()
-        if path == "/":  # what needs attention is named by the gateway, in English
+        if path == "/":  # the lists are there a moment after the heading
             expect(page.get_by_text("Größte Rückstände")).to_be_visible()
         assert english(page) == [], path
 

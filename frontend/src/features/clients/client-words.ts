@@ -1,4 +1,5 @@
 import { plural } from "../../lib/format";
+import { type Sort as Order, sortIn } from "../../ui/grid/sorting";
 import type { Client, ClientGroup, ClientsPageAnswer, DisconnectReceipt, Grouping } from "./client-queries";
 
 export const SORTS = [
@@ -14,11 +15,11 @@ export const SORTS = [
   "msg_rate_out",
 ] as const;
 export type Sort = (typeof SORTS)[number];
-export type SortOrder = Sort | `-${Sort}`;
+export type SortOrder = Order<Sort>;
 
 /** The order of the address; the newest first where it has none. */
 export function sortOrderOf(text: string | undefined): SortOrder {
-  return SORTS.some((name) => name === text?.replace(/^-/, "")) ? (text as SortOrder) : "-since";
+  return sortIn(SORTS, text, "-since");
 }
 
 export const GROUPINGS: readonly { value: Grouping; label: string }[] = [

@@ -8,7 +8,7 @@ import lists from "../../shared/lists/lists.module.css";
 import { useListWindow } from "../../shared/lists/use-list-window";
 import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
-import { nextSort, sortOf } from "../../ui/grid/sorting";
+import { sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
@@ -242,11 +242,11 @@ function useColumns(
 ): GridColumn<Client>[] {
   return useMemo(() => {
     const sorted = sort.replace(/^-/, "");
+    const by = sorting<Sort>(sort, setSort);
     const sortable = (key: Sort, header: string, descending: boolean, min: number) => ({
       key,
       header,
-      sort: sortOf(sort, key),
-      onSort: () => setSort(nextSort(sort, key, descending)),
+      ...by(key, descending),
       always: key === sorted,
       min: key === sorted ? min + ARROW_PX : min,
     });

@@ -42,19 +42,15 @@ const HEIGHT_PX = 560;
 const SORTS = ["id", "state", "rack", "used", "free_bytes", "total_bytes", "ledgers"] as const;
 
 /** The figure of a bookie that rows are sorted by; of its rack the region first. */
-function figureOf(row: Bookie, field: string): string | number | null {
+function figureOf(row: Bookie, field: (typeof SORTS)[number]): string | number | null {
   switch (field) {
     case "rack":
       return `${regionOf(row)} ${row.rack}`;
     case "used":
       return usedOf(row)?.bytes ?? null;
-    case "free_bytes":
-    case "total_bytes":
-    case "ledgers":
-    case "state":
+    default:
       return row[field];
   }
-  return row.id;
 }
 
 export function BookiesPage() {

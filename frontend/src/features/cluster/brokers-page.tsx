@@ -40,7 +40,7 @@ export function BrokersPage() {
   const by = sorting<BrokerField>(sort, (next) =>
     navigate({ search: (before) => ({ ...before, sort: next }) }),
   );
-  const rows = found.data && sortedRows(found.data.rows, sort, (row, field) => row[field as BrokerField]);
+  const rows = found.data && sortedRows(found.data.rows, sort, (row, field) => row[field]);
   const balance = useQuery({
     ...balanceQuery(cluster),
     enabled: rows !== undefined && !lacks["load-balance"],

@@ -9,7 +9,7 @@ import { Figure } from "../../shared/figure";
 import { Unloading } from "../../shared/unloading/unloading";
 import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
-import { nextSort, sortOf } from "../../ui/grid/sorting";
+import { sorting } from "../../ui/grid/sorting";
 import { Page } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { balanceQuery } from "./balance/balance-queries";
@@ -144,11 +144,11 @@ function useColumns(
   open: (row: Bundle) => void,
 ): GridColumn<Bundle>[] {
   return useMemo(() => {
+    const by = sorting<BundleSort>(sort, setSort);
     const sortable = (key: BundleSort, header: string, descending: boolean) => ({
       key,
       header,
-      sort: sortOf(sort, key),
-      onSort: () => setSort(nextSort(sort, key, descending)),
+      ...by(key, descending),
     });
     const number = (
       key: Exclude<BundleSort, "bundle" | "owner">,

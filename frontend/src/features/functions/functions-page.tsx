@@ -11,7 +11,7 @@ import { TopicLink } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
 import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
-import { nextSort, sortOf } from "../../ui/grid/sorting";
+import { sortIn, sorting } from "../../ui/grid/sorting";
 import { Page, PageHead } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -25,13 +25,14 @@ import {
 import {
   COMPONENTS,
   componentOf,
+  DEFAULT_SORT,
   fullName,
   millis,
   nounOf,
   runningText,
+  SORTS,
   type Sort,
   type SortOrder,
-  sortOrderOf,
   stateText,
   toneOf,
 } from "./model/function-words";
@@ -50,7 +51,7 @@ export function FunctionsPage() {
   const navigate = useNavigate({ from: "/c/$cluster/functions" });
   const { q } = search;
   const component = componentOf(search.component);
-  const sort = sortOrderOf(search.sort);
+  const sort = sortIn(SORTS, search.sort, DEFAULT_SORT);
   const filter = useMemo(() => ({ cluster, q, component, sort }), [cluster, q, component, sort]);
   const list = useListWindow<FunctionRow, FunctionsAnswer, FunctionFilter>(FUNCTION_LIST, filter);
   const answer = list.page;
@@ -154,11 +155,11 @@ function useColumns(
 ): GridColumn<FunctionRow>[] {
   return useMemo(() => {
     const sorted = sort.replace(/^-/, "");
+    const by = sorting<Sort>(sort, setSort);
     const sortable = (key: Sort, header: string, descending: boolean, min: number) => ({
       key,
       header,
-      sort: sortOf(sort, key),
-      onSort: () => setSort(nextSort(sort, key, descending)),
+      ...by(key, descending),
       always: key === sorted,
       min: key === sorted ? min + ARROW_PX : min,
       numeric: descending,

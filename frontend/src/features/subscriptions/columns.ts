@@ -1,6 +1,7 @@
 import type { ListedSubscription } from "../../api/types";
 import { columnChoice } from "../../shared/lists/column-choice";
 import { problemState, type State } from "../../shared/problems";
+import type { Sort as Order } from "../../ui/grid/sorting";
 
 export const SORTS = [
   "topic",
@@ -16,13 +17,8 @@ export const SORTS = [
   "age_target_s",
 ] as const;
 export type Sort = (typeof SORTS)[number];
-export type SortOrder = Sort | `-${Sort}`;
-
-/** The order of the address; the oldest first where it has none. */
-export function sortOrderOf(text: string | undefined): SortOrder {
-  const isKnown = SORTS.some((name) => name === text?.replace(/^-/, ""));
-  return isKnown ? (text as SortOrder) : "-oldest_age";
-}
+export type SortOrder = Order<Sort>;
+export const DEFAULT_SORT: SortOrder = "-oldest_age";
 
 /** Columns that people choose; the name, topic, state, age and backlog are always there. */
 export const CHOICES = [

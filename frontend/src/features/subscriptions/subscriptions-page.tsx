@@ -22,7 +22,7 @@ import { topicPagePath, topicSearchOf } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
 import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
-import { nextSort, sortOf } from "../../ui/grid/sorting";
+import { sortIn, sorting } from "../../ui/grid/sorting";
 import { Page, PageHead } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -32,12 +32,12 @@ import {
   type Choice,
   choiceText,
   DEFAULT_CHOICE,
+  DEFAULT_SORT,
   isLate,
   parseChoice,
   SORTS,
   type Sort,
   type SortOrder,
-  sortOrderOf,
   subscriptionState,
   TITLES,
   withSorted,
@@ -64,7 +64,7 @@ export function SubscriptionsPage() {
   const search = route.useSearch();
   const { cluster } = route.useParams();
   const navigate = useNavigate({ from: "/c/$cluster/subscriptions" });
-  const sort = sortOrderOf(search.sort);
+  const sort = sortIn(SORTS, search.sort, DEFAULT_SORT);
   const { q, tenant, namespace } = search;
   const late = search.late === "true" ? ("true" as const) : undefined;
   const attention = ATTENTION.find(({ value }) => value && value === search.attention)?.value;
@@ -237,11 +237,11 @@ function useColumns(
 ): GridColumn<ListedSubscription>[] {
   return useMemo(() => {
     const sorted = sort.replace(/^-/, "");
+    const by = sorting<Sort>(sort, setSort);
     const sortable = (key: Sort, descending: boolean, min: number) => ({
       key,
       header: TITLES[key],
-      sort: sortOf(sort, key),
-      onSort: () => setSort(nextSort(sort, key, descending)),
+      ...by(key, descending),
       always: key === sorted,
       min: key === sorted ? min + ARROW_PX : min,
     });

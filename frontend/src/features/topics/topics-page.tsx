@@ -23,7 +23,7 @@ import { Badge } from "../../ui/badge";
 import { Trend } from "../../ui/charts/trend";
 import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
-import { nextSort, sortOf } from "../../ui/grid/sorting";
+import { sorting } from "../../ui/grid/sorting";
 import { Page, PageHead } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -288,11 +288,11 @@ function useColumns(
 ): GridColumn<ListedRow>[] {
   return useMemo(() => {
     const sorted = sort.replace(/^-/, "");
+    const by = sorting<TopicSort>(sort, setSort);
     const sortable = (key: TopicSort, descending: boolean) => ({
       key,
       header: TITLES[key],
-      sort: sortOf(sort, key),
-      onSort: () => setSort(nextSort(sort, key, descending)),
+      ...by(key, descending),
       always: key === sorted,
     });
     const number = (

@@ -39,6 +39,10 @@ test("a capital at the begin and a stop at the end may differ", async () => {
   expect(translated("stop b-1")).toBe("b-1 anhalten");
 });
 
+test("a name of JavaScript's own is a name as any other", async () => {
+  expect((await inGerman())("constructor has no consumer")).toBe("constructor hat keinen Consumer");
+});
+
 test("a text of several sentences is German only if each of them is", async () => {
   const translated = await inGerman({ "It waits": "Es wartet", "{n} topics": "{n} Topics", note: "Notiz" });
   expect(translated("It waits. It waits.")).toBe("Es wartet. Es wartet.");

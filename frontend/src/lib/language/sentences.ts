@@ -142,7 +142,7 @@ const kindOf = (hole: string) => hole.replace(/\d+$/, "");
 function inHole(hole: string, value: string): string | null {
   const kind = kindOf(hole);
   if (kind === "n") return localNumbers(value);
-  if (kind === "name") return SENTENCES[value] ?? value;
+  if (kind === "name") return Object.hasOwn(SENTENCES, value) ? (SENTENCES[value] ?? value) : value;
   return kind in HOLES ? value : inGerman(value, true);
 }
 

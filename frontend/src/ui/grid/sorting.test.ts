@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { nextSort, sortedRows, sortIn, sorting, sortOf } from "./sorting";
+import { nextSort, type Sort, sortedRows, sortIn, sorting, sortOf } from "./sorting";
 
 describe("sorting", () => {
   test("a new column starts with its usual order, and activating it again reverses it", () => {
@@ -39,8 +39,8 @@ describe("sorting", () => {
       { name: "c", size: 2 },
       { name: "d", size: 1 },
     ];
-    const names = (sort: string) =>
-      sortedRows(rows, sort, (row, field) => row[field as "name" | "size"])
+    const names = (sort: Sort<"name" | "size">) =>
+      sortedRows(rows, sort, (row, field) => row[field])
         .map(({ name }) => name)
         .join("");
     expect(names("size")).toBe("adcb");

@@ -44,12 +44,12 @@ export function sorting<Key extends string>(current: string, write: (next: Sort<
 }
 
 /** Rows at hand in an order; unknown values are last in both directions, and equal rows stay as they are. */
-export function sortedRows<Row>(
+export function sortedRows<Row, Field extends string>(
   rows: readonly Row[],
-  sort: string,
-  figureOf: (row: Row, field: string) => string | number | null,
+  sort: Sort<Field>,
+  figureOf: (row: Row, field: Field) => string | number | null,
 ): Row[] {
-  const field = sort.replace(/^-/, "");
+  const field = sort.replace(/^-/, "") as Field;
   const sign = sort.startsWith("-") ? -1 : 1;
   return [...rows].sort((a, b) => {
     const [left, right] = [figureOf(a, field), figureOf(b, field)];

@@ -1,5 +1,6 @@
 import { count } from "../../../lib/format";
 import type { Tone } from "../../../ui/badge";
+import type { Sort as Order } from "../../../ui/grid/sorting";
 import type { Component, FunctionRow, InstanceRow } from "./function-queries";
 
 export const COMPONENTS: readonly { value: Component; label: string }[] = [
@@ -60,12 +61,8 @@ export const SORTS = [
   "latency_ms",
 ] as const;
 export type Sort = (typeof SORTS)[number];
-export type SortOrder = Sort | `-${Sort}`;
-
-/** The order of the address; by name where it has none. */
-export function sortOrderOf(text: string | undefined): SortOrder {
-  return SORTS.some((name) => name === text?.replace(/^-/, "")) ? (text as SortOrder) : "name";
-}
+export type SortOrder = Order<Sort>;
+export const DEFAULT_SORT: SortOrder = "name";
 
 export function fullName({ tenant, namespace, name }: Pick<FunctionRow, "tenant" | "namespace" | "name">) {
   return `${tenant}/${namespace}/${name}`;
