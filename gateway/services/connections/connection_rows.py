@@ -7,13 +7,14 @@ that are shown.
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from heapq import nsmallest
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from engine.admin.api.brokers import CONNECTION_COLUMNS
 from gateway.services.connections.client_libraries import ClientLibrary, library_of, version_key
 from gateway.services.index.kept_selections import KeptResults
-from gateway.services.index.selection import words_of
+from gateway.services.index.selection import with_words, words_of
 
 GROUPS_MAX = 100
 RATES = ("msg_rate_in", "bytes_rate_in", "msg_rate_out", "bytes_rate_out")
@@ -163,15 +164,19 @@ class ConnectionTable:
     def _texts(self) -> list[str]:
         """The texts in which words of a filter are searched, in lower case."""
         application = self._value_of("application")
-        return [
-            " ".join(
-                (
-                    *(entry[1][_ADDRESS], entry[1][_VERSION], application(entry)),
-                    *(_role(entry[1]) or "", entry[0]),
-                )
-            ).lower()
-            for entry in self._all
-        ]
+        # Connections of one program differ in the address alone, so few texts are put together.
+        others: dict[tuple[Any, ...], str] = {}
+        texts = []
+        for entry in self._all:
+            broker, cells = entry
+            key = cells[_VERSION], cells[_APPLICATION], cells[_ORIGINAL], cells[_ROLE], broker
+            other = others.get(key)
+            if other is None:
+                role = _role(cells) or ""
+                other = " ".join((cells[_VERSION], application(entry), role, broker)).lower()
+                others[key] = other
+            texts.append(f"{cells[_ADDRESS].lower()} {other}")
+        return texts
 
     def count(self, chosen: Filter) -> int:
         """Return the number of connections that pass the filter."""
@@ -193,8 +198,7 @@ class ConnectionTable:
     def _filtered(self, chosen: Filter) -> list[Entry]:
         entries: list[Entry] = self._all
         if words := words_of(chosen.q):
-            texts = zip(entries, self._texts, strict=True)
-            entries = [entry for entry, text in texts if all(word in text for word in words)]
+            entries = with_words(entries, self._texts, words)
         for field in ("library", "role", "application", "broker", "host"):
             if wanted := getattr(chosen, field):
                 value = self._value_of(field)
@@ -217,25 +221,28 @@ class ConnectionTable:
 
     def groups(self, chosen: Filter, grouping: str) -> list[dict[str, Any]]:
         """Return how many of the selected connections are alike in a field, most first, at most GROUPS_MAX."""
-        counts: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
-        value, library = self._value_of(grouping), self._value_of("library")
+        value = self._library_version if grouping == "version" else self._value_of(grouping)
+        counts: dict[Any, list[int]] = defaultdict(lambda: [0, 0, 0])
         for entry in self._selected(chosen):
-            own = str(value(entry) or "")
-            sums = counts[(library(entry), own) if grouping == "version" else (own,)]
+            sums = counts[value(entry)]
             sums[0] += 1
             sums[1] += entry[1][_PRODUCERS]
             sums[2] += entry[1][_CONSUMERS]
-        ranked = sorted(counts.items(), key=lambda item: (-item[1][0], item[0]))
+        first = nsmallest(GROUPS_MAX, counts.items(), key=lambda item: (-item[1][0], item[0] or ""))
         return [
             {
                 "library": named[0] if grouping == "version" else "",
-                "value": named[-1],
+                "value": named[1] if grouping == "version" else named or "",
                 "connections": sums[0],
                 "producers": sums[1],
                 "consumers": sums[2],
             }
-            for named, sums in ranked[:GROUPS_MAX]
+            for named, sums in first
         ]
+
+    def _library_version(self, entry: Entry) -> tuple[str, str]:
+        library = self._libraries[entry[1][_VERSION]]
+        return library.library, library.version
 
     def _value_of(self, field: str) -> Callable[[Entry], Any]:
         """Return the function that returns this field of an entry."""

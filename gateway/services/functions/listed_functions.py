@@ -13,7 +13,7 @@ from engine.functions.definitions import functions_pb2 as pb
 from engine.functions.definitions.configs import Kind
 from engine.functions.definitions.records import component_of
 from gateway.services.index.kept_selections import KeptResults
-from gateway.services.index.selection import words_of
+from gateway.services.index.selection import with_words, words_of
 
 Body = dict[str, Any]
 
@@ -211,8 +211,7 @@ class FunctionTable:
     def _filtered(self, viewer: Viewer, chosen: FunctionFilter) -> list[Deployed]:
         items: list[Deployed] = self._all
         if words := words_of(chosen.q):
-            texts = zip(items, self._texts, strict=True)
-            items = [item for item, text in texts if all(word in text for word in words)]
+            items = with_words(items, self._texts, words)
         if not viewer.everything:
             items = [item for item in items if viewer.sees(item.facts.scope)]
         if chosen.component:

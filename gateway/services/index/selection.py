@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter, itemgetter, neg
-from typing import Any, ClassVar, NamedTuple, Protocol, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
 
 from engine.admin.api.arguments import LONG_MAX
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
@@ -13,6 +13,7 @@ from engine.auth.viewer import Viewer
 from engine.base.names import TopicParts, split_topic
 from gateway.services.backlogs import STILL
 
+T = TypeVar("T")
 NARROW_SHARE = 4
 """A wider selection of at most one in so many topics is sorted again; a longer one is filtered, if its order fits."""
 SINGLE_MAX = 100
@@ -43,6 +44,14 @@ def has_words(name: str, words: tuple[str, ...]) -> bool:
     """Return whether the name contains every word, which are in lower case, in any case and order."""
     lowered = name.lower()
     return all(word in lowered for word in words)
+
+
+def with_words(items: Sequence[T], texts: Sequence[str], words: tuple[str, ...]) -> list[T]:
+    """Return the items whose texts contain every word; texts and words are in lower case."""
+    pairs: Iterable[tuple[T, str]] = zip(items, texts, strict=True)
+    for word in words:
+        pairs = [pair for pair in pairs if word in pair[1]]
+    return [item for item, _ in pairs]
 
 
 Key = tuple[Any, ...]
