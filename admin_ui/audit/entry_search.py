@@ -13,8 +13,7 @@ from django.db.models import BigIntegerField, ExpressionWrapper, F, Q, QuerySet
 from admin_ui.audit.subject import TOPIC_CHARS_MAX
 from admin_ui.lists.record_order import RecordOrder
 from admin_ui.models import AuditEntry
-from admin_ui.params import Params, number
-from engine.base.errors import InvalidField
+from admin_ui.params import Params, choice, number
 from gateway.http.view import CHANGING_METHODS
 
 COUNTED_MAX = 5_000
@@ -86,9 +85,7 @@ def _others(params: Params) -> list[Q]:
     filters = []
     if params.get("cluster"):
         filters.append(Q(cluster=params["cluster"]))
-    if method := params.get("method"):
-        if method not in METHODS:
-            raise InvalidField("method", f"must be one of {', '.join(METHODS)}")
+    if method := choice(params, "method", METHODS):
         filters.append(Q(method=method))
     if (status := params.get("status", "")) in STATUS_CLASSES:
         low = int(status[0]) * 100

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from admin_ui.lists.record_order import sorted_rows
 from admin_ui.params import Params, sort_of, window
 from engine.admin.api.rows import ROW_COLUMNS
 from engine.auth.viewer import Viewer
@@ -213,15 +214,18 @@ def _name_of(row: Body) -> str:
 
 def _ordered(rows: list[Body], sort: str) -> list[Body]:
     """Return the rows in the order of ``sort``, by name where the field is equal; unknown values are last."""
-    rows.sort(key=lambda row: (row["tenant"], row["namespace"], row["bundle"]))
-    field, descending = sort.removeprefix("-"), sort.startswith("-")
+    return sorted_rows(sorted(rows, key=_place), sort, _compared)
+
+
+def _place(row: Body) -> tuple[str, str, str]:
+    return row["tenant"], row["namespace"], row["bundle"]
+
+
+def _compared(row: Body, field: str) -> Any:
     if field == "bundle":
-        return rows[::-1] if descending else rows
-    if field == "backlog":  # the page shows backlogs in messages
-        field = "backlog_messages"
-    known = [row for row in rows if row[field] is not None]
-    known.sort(key=lambda row: row[field], reverse=descending)
-    return known + [row for row in rows if row[field] is None]
+        return _place(row)
+    # The page shows backlogs in messages.
+    return row["backlog_messages" if field == "backlog" else field]
 
 
 async def with_parts(

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from admin_ui.params import LIMIT_MAX, Params, sort_of, window
+from admin_ui.params import LIMIT_MAX, Params, choice, sort_of, window
 from engine.auth.viewer import Viewer
-from engine.base.errors import InvalidField
 from gateway.clusters.cluster import Cluster
 from gateway.services.connections import gathered_connections
 from gateway.services.connections.connection_rows import FIELDS, GROUPINGS, KINDS, Filter
@@ -24,8 +23,7 @@ def gathered(cluster: Cluster) -> GatheredConnections:
 def filter_of(params: Params) -> Filter:
     """Return the filter and order of a request. Raises InvalidField."""
     for name, allowed in CHOICES.items():
-        if params.get(name, "") not in ("", *allowed):
-            raise InvalidField(name, f"must be one of {', '.join(allowed)}")
+        choice(params, name, allowed)
     sort = sort_of(params, FIELDS, "-since")
     texts = {name: params.get(name, "") for name in (*TEXTS, "proxy", "kind")}
     return Filter(**texts, sort=sort)

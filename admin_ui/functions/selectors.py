@@ -5,9 +5,9 @@ from collections.abc import Container, Mapping
 from contextlib import suppress
 from typing import Any
 
-from admin_ui.params import LIMIT_MAX, Params, number, sort_of, window
+from admin_ui.params import LIMIT_MAX, Params, choice, number, sort_of, window
 from engine.auth.viewer import Viewer
-from engine.base.errors import Conflict, InvalidField, NotFound, UnusableField
+from engine.base.errors import Conflict, NotFound, UnusableField
 from engine.functions.connectors.built_in import ConnectorEnd
 from engine.functions.connectors.catalogue import CATALOGUE, sink_end, source_end
 from engine.functions.connectors.connector_settings import masked
@@ -54,9 +54,7 @@ def gathered(cluster: Cluster) -> GatheredFunctions:
 
 def filter_of(params: Params) -> FunctionFilter:
     """Return the filter and order of a request. Raises InvalidField."""
-    component = params.get("component", "")
-    if component and component not in KINDS:
-        raise InvalidField("component", f"must be one of {', '.join(KINDS)}")
+    component = choice(params, "component", KINDS)
     sort = sort_of(params, FIELDS, "name")
     return FunctionFilter(params.get("q", ""), component, sort)
 

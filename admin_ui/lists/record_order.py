@@ -43,13 +43,9 @@ class RecordOrder:
         """Return the order of a request. Raises InvalidField."""
         return sort_of(params, self._columns, self._default)
 
-    def column(self, sort: str) -> str:
-        """Return the column of an order."""
-        return self._columns[sort.removeprefix("-")]
-
     def queries(self, records: "QuerySet[Any, T]", sort: str) -> "list[QuerySet[Any, T]]":
         """Return the queries that have the records in an order one after the other."""
-        sign, column = "-" * sort.startswith("-"), self.column(sort)
+        sign, column = "-" * sort.startswith("-"), self._columns[sort.removeprefix("-")]
         ties = f"{sign}{self._ties}"
         names = (ties,) if column == self._ties else (f"{sign}{column}", ties)
         if column not in self._nullable:

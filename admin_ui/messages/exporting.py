@@ -20,7 +20,7 @@ from gateway.services.browsing.filters import MessageFilter
 from gateway.services.browsing.latest_values import KEYS_MAX, LatestValues, latest_values
 from gateway.services.browsing.opening import BrowsedMessage
 from gateway.services.browsing.scan import MessageScan, scan
-from gateway.services.browsing.values import TopicValues
+from gateway.services.browsing.values import TopicValues, refuse_constant
 from gateway.services.engine_link import Engine, Work
 
 FORMATS = {
@@ -275,14 +275,10 @@ def _is_portable(text: str) -> bool:
     """Return whether a JSON text is read alike by all programs. NaN and Infinity are no JSON, and of members of one
     name each program takes another: an import refuses both."""
     try:
-        json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+        json.loads(text, parse_constant=refuse_constant, object_pairs_hook=_unique)
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> None:

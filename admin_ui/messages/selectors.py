@@ -4,7 +4,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any, cast
 
-from admin_ui.params import Params, message_position, number
+from admin_ui.params import Params, choice, message_position, number
 from engine.admin.api.arguments import LONG_MAX, MessagePosition
 from engine.admin.api.messages import NEXT_ENTRIES, NextEntries
 from engine.base.errors import InvalidField, NotFound, Unsupported
@@ -117,10 +117,7 @@ def _progress(page: MessageScan | LatestValues) -> Body:
 
 def is_compacted(params: Params) -> bool:
     """Return whether the latest value of each key is requested. Raises InvalidField, also for a place to begin at."""
-    given = params.get("compacted", "")
-    if given not in ("", *BOOLEANS):
-        raise InvalidField("compacted", f"must be one of {', '.join(BOOLEANS)}")
-    if given != "true":
+    if choice(params, "compacted", BOOLEANS) != "true":
         return False
     for field in ("start", "time", "position", "subscription", "direction"):
         if params.get(field):
@@ -171,12 +168,8 @@ def start_of(params: Params) -> tuple[ScanStart, Direction]:
     given = [n for n in ("start", "time", "position", "subscription") if params.get(n)]
     if len(given) > 1:
         raise InvalidField(given[1], f"only one of {', '.join(given)} can be where to begin")
-    named = params.get("start", "")
-    if named and named not in STARTS:
-        raise InvalidField("start", f"must be one of {', '.join(STARTS)}")
-    direction = params.get("direction", "")
-    if direction and direction not in DIRECTIONS:
-        raise InvalidField("direction", f"must be one of {', '.join(DIRECTIONS)}")
+    named = choice(params, "start", STARTS)
+    direction = choice(params, "direction", DIRECTIONS)
     if not direction:
         direction = "backward" if not given or named == "latest" else "forward"
     if named == "earliest" and direction == "backward":

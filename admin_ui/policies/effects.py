@@ -126,13 +126,18 @@ async def overriding(engine: Engine, name: NamespaceName, policy: Policy) -> Own
         async with asyncio.timeout(LOOKING_S):
             args = OwnPolicy(name, name=policy.name)
             return OwnValues(await engine.call(TOPICS_WITH_POLICY, args), "")
-    except Unsupported as error:
-        return OwnValues({}, str(error))
     except Exception as error:
-        status, reason = describe(error)
-        if status != 503:
-            raise
-        return OwnValues({}, reason)
+        return OwnValues({}, _why_not_known(error))
+
+
+def _why_not_known(error: Exception) -> str:
+    """Return why brokers do not answer, or cannot. Any other error is raised again."""
+    if isinstance(error, Unsupported):
+        return str(error)
+    status, reason = describe(error)
+    if status != 503:
+        raise error
+    return reason
 
 
 async def of_namespace(engine: Engine, name: NamespaceName, own: OwnValues) -> Scope:
@@ -181,13 +186,8 @@ async def gather(
                 effects.answers[part] = await engine.call(POLICY_EFFECT, args)
         except NotFound:
             effects.failed[str(part)] = "It is gone"
-        except Unsupported as error:
-            effects.failed[str(part)] = str(error)
         except Exception as error:
-            status, reason = describe(error)
-            if status != 503:
-                raise
-            effects.failed[str(part)] = reason
+            effects.failed[str(part)] = _why_not_known(error)
 
     await catalog.each(requested, read_effect)
     return effects

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, actor_of, checked, in_thread, query
 from admin_ui.lists.record_order import RecordOrder
-from admin_ui.params import Params, window
+from admin_ui.params import Params, choice, window
 from admin_ui.tokens import services, shapes
 from engine.auth.rights import AUTHENTICATED, SUPERUSER
 from engine.base.errors import Forbidden, InvalidField, NotFound
@@ -75,9 +75,7 @@ def _chosen(params: Params) -> Q:
     chosen = Q()
     if text := params.get("q"):
         chosen &= Q(name__icontains=text) | Q(role__icontains=text) | Q(person__icontains=text)
-    if kind := params.get("kind"):
-        if kind not in shapes.TOKEN_KINDS:
-            raise InvalidField("kind", f"must be one of {', '.join(shapes.TOKEN_KINDS)}")
+    if kind := choice(params, "kind", shapes.TOKEN_KINDS):
         chosen &= Q(person="") if kind == "role" else ~Q(person="")
     return chosen
 

@@ -30,6 +30,7 @@ from gateway.apache.abilities import LACKS
 from gateway.apache.brokers import Handlers, Target
 from gateway.apache.policies import RUNTIME, policy_settings
 from gateway.apache.rest import topic_path
+from gateway.services import catalog
 from gateway.services.source import Ability
 
 Json = dict[str, Any]
@@ -84,14 +85,11 @@ async def _documents(target: Target, topic: TopicName) -> tuple[Document, Docume
     """Return what the topic sets for this cluster, and for all clusters."""
     wanted = {(_read_path(policy), False) for policy in _OF_TOPICS}
     wanted |= {(_read_path(policy), True) for policy in _OF_TOPICS if _route(policy).everywhere}
-    free = asyncio.Semaphore(AT_ONCE)
-
-    async def read(path: str, everywhere: bool) -> tuple[tuple[str, bool], Any]:
-        async with free:
-            answer = await _answer(target, topic, path, everywhere=everywhere)
-        return (path, everywhere), answer
-
-    answers = dict(await asyncio.gather(*(read(*call) for call in sorted(wanted))))
+    calls = sorted(wanted)
+    read = await catalog.each(
+        calls, lambda call: _answer(target, topic, call[0], everywhere=call[1]), AT_ONCE
+    )
+    answers = dict(zip(calls, read, strict=True))
     documents: tuple[Document, Document] = ({}, {})
     for everywhere, document in enumerate(documents):
         for policy in _OF_TOPICS:

@@ -110,11 +110,8 @@ class _Request(WebRequest):  # type: ignore[misc]
         )
 
     def begin_upload(self, command: bytes, path: bytes, version: bytes) -> None:
-        """Call the application, as ``requestReceived`` does when a body is complete."""
-        self.method, self.uri, self.clientproto = command, path, version
-        self.path = path.partition(b"?")[0]
-        self.args: dict[bytes, list[bytes]] = {}
-        self.process()
+        """Call the application now, not when the body is complete."""
+        super().requestReceived(command, path, version)
 
     def handleContentChunk(self, data: bytes) -> None:
         if self.upload is None:
@@ -155,8 +152,6 @@ class _Channel(http.HTTPChannel):
         self._cut = False  # No more data of the current body is accepted.
         self._lingers = False
         self._dropped = 0
-        self._bytes_max = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        self._body_s = exchange.BODY_TIMEOUT_S
 
     def connectionMade(self) -> None:
         self.timeOut = IDLE_S
@@ -211,15 +206,15 @@ class _Channel(http.HTTPChannel):
             self.setTimeout(IDLE_S)  # type: ignore[no-untyped-call]
             request.begin_upload(self._command, self._path, self._version)
             return
-        if self.length is not None and self.length > self._bytes_max:
+        if self.length is not None and self.length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             self._cut = True
             self.length = 0  # The application refuses the request by its head.
-            self.requests[-1].requestHeaders.removeHeader(b"Expect")
+            request.requestHeaders.removeHeader(b"Expect")
         super().allHeadersReceived()  # type: ignore[no-untyped-call]
         if self._cut:
             self.persistent = 0
         elif self.length != 0:
-            self.setTimeout(self._body_s)  # type: ignore[no-untyped-call]
+            self.setTimeout(exchange.BODY_TIMEOUT_S)  # type: ignore[no-untyped-call]
 
     def rawDataReceived(self, data: bytes) -> None:
         if self._cut:
@@ -232,7 +227,7 @@ class _Channel(http.HTTPChannel):
         if upload is not None:
             if not upload.is_held_back:
                 self.setTimeout(IDLE_S)  # type: ignore[no-untyped-call]
-        elif self.requests[-1].content.tell() > self._bytes_max:
+        elif self.requests[-1].content.tell() > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             self._cut = True
             self.persistent = 0
             self.allContentReceived()  # The application refuses the body by its size.
@@ -270,7 +265,7 @@ class _Channel(http.HTTPChannel):
         elif self.requests[-1].upload is not None:
             self.transport.abortConnection()  # The application may be answering.
         else:
-            reason = f"The request body did not arrive within {self._body_s:g} s"
+            reason = f"The request body did not arrive within {exchange.BODY_TIMEOUT_S:g} s"
             self._refuse(answer(408, reason))
 
     def requestDone(self, request: Any) -> None:

@@ -40,8 +40,9 @@ class BrowsedMessage:
     """A message or another kind of content at its position, with the metadata of its entry.
 
     ``batch_index`` is -1 in an entry that is not a batch. ``message`` is None in damaged entries and markers; its value
-    is the stored bytes where it is encrypted or a chunk. ``problem``: why the entry cannot be decoded. ``entry_bytes``:
-    stored bytes of the entry, None where the source does not state them.
+    is the stored bytes where it is encrypted or a chunk. ``problem``: why the entry cannot be decoded, or its chunks
+    not be joined. ``entry_bytes``: stored bytes of the entry, of a joined message those of all its chunks; None where
+    the source does not state them.
     """
 
     ledger_id: int

@@ -7,6 +7,7 @@ paused or shows as many a second as it may. Nothing moves a cursor or creates a 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import monotonic
 
 from engine.base.errors import MagnetarError
@@ -208,8 +209,7 @@ class Tails:
         if tail is None:
             make_part: MakePart = StoredPart
             if self._client is not None:
-                attaching = Attaching(self._client())
-                make_part = lambda name: FollowedPart(name, attaching)  # noqa: E731
+                make_part = partial(FollowedPart, attaching=Attaching(self._client()))
             tail = self._tails[topic] = TopicTail(self._link, topic, make_part, self._forget)
         return TailWatch(tail, wanted, per_second)
 

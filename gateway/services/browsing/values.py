@@ -97,13 +97,13 @@ def _is_json(text: str) -> bool:
     if text.lstrip()[:1] not in ("{", "[") or len(text) > _PARSED_BYTES_MAX:
         return False
     try:
-        json.loads(text, parse_constant=_refuse)
+        json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return False
     return True
 
 
-def _refuse(constant: str) -> None:
+def refuse_constant(constant: str) -> None:
     """Refuse NaN and Infinity, which Python reads and JSON does not have: other programs cannot read them."""
     raise ValueError(constant)
 

@@ -124,7 +124,8 @@ class Collector:
     @property
     def version(self) -> object:
         """A value that changes whenever a snapshot's content does, times left out; for any thread."""
-        if self._bookies is None or (of_topics := self.version_of_topics) is None:
+        of_topics = self.version_of_topics
+        if of_topics is None:
             return None
         return (
             of_topics,

@@ -35,7 +35,7 @@ class FunctionWorkers:
         self._now = now
         self._encrypted = tls is not None
         self._client = HttpClient(
-            *(LoopNetwork(),), timeout_s=2 * ANSWER_S, answer_bytes_max=ANSWER_BYTES_MAX, tls=tls
+            LoopNetwork(), timeout_s=2 * ANSWER_S, answer_bytes_max=ANSWER_BYTES_MAX, tls=tls
         )
         self._records: dict[str, WorkerRecord] = {}
         """Workers by id, also those that ceased to be registered."""

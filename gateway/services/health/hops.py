@@ -139,7 +139,7 @@ class Hops:
         """Version of ``bad``; grows when its members, their states or their advice change."""
         self.session_ms: int | None = None
         """Session timeout of the brokers, for which they serve without the metadata store; None: unknown."""
-        self.now = now
+        self._now = now
         self._changed = changed
         self._hops: dict[tuple[Kind, str], Hop] = {}
 
@@ -148,7 +148,7 @@ class Hops:
         hop = self._hops.get((kind, id))
         if hop is None:
             hop = Hop(
-                kind, id, HopState.UNKNOWN, self.now(), f"{_name(kind, id)} is being checked", ""
+                kind, id, HopState.UNKNOWN, self._now(), f"{_name(kind, id)} is being checked", ""
             )
             self._hops[kind, id] = hop
         return hop
@@ -158,7 +158,7 @@ class Hops:
         hop = self.expect(kind, id)
         if hop.state is not HopState.OK:
             self.version += hop.state in BAD
-            hop.state, hop.since = HopState.OK, self.now()
+            hop.state, hop.since = HopState.OK, self._now()
             hop.reason = hop.advice = ""
             self._changed()
 
@@ -171,7 +171,7 @@ class Hops:
         hop.advice = self._advice(hop)
         self.version += before is not hop.state
         if before not in BAD:
-            hop.since, hop.began = self.now(), before is HopState.OK
+            hop.since, hop.began = self._now(), before is HopState.OK
             self._changed()
 
     def unknown(self, kind: Kind, id: str = "", why: str = "cannot be checked") -> None:
@@ -182,7 +182,7 @@ class Hops:
         hop.reason, hop.advice = f"{_name(kind, id)} {why}", ""
         if before in BAD:
             self.version += 1
-            hop.since = self.now()
+            hop.since = self._now()
             self._changed()
 
     def forget(self, kind: Kind, id: str) -> None:
@@ -218,7 +218,7 @@ class Hops:
         if hop.kind is Kind.STORE and hop.id:
             return STORE_ADVICE[hop.id]
         if hop.kind is Kind.STORE:
-            return f"{ADVICE[hop.kind]} {self._without_store(self.now() - hop.since)}"
+            return f"{ADVICE[hop.kind]} {self._without_store(self._now() - hop.since)}"
         if hop.kind is Kind.BROKER:
             others = (other.state for other in self._hops.values() if other.kind is Kind.BROKER)
             return f"{ADVICE[hop.kind]} " + (

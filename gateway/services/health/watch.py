@@ -31,6 +31,7 @@ class Health:
         self, link: EngineLink, now: Callable[[], int], on_change: Callable[[], None] = lambda: None
     ) -> None:
         self._on_change = on_change
+        self._now = now
         self.hops = Hops(now, self._notify)
         self._changed = asyncio.Event()
         self.store = Store(link, link.address, on_lost=partial(self._check_store, ""))
@@ -82,7 +83,7 @@ class Health:
         """The checks of functions workers, which the owner refreshes."""
         if self._function_workers is None:
             tls = settings.BROKER_CLIENT.tls()
-            self._function_workers = FunctionWorkers(self.checks, self.hops.now, tls)
+            self._function_workers = FunctionWorkers(self.checks, self._now, tls)
         return self._function_workers
 
     def _notify(self) -> None:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.bench.contenders import cpu_s
 from tests.support.stores.postgresql import running_postgresql
 
 ALERTS = "/api/v1/clusters/standalone/alerts/firings?state=ended"
@@ -54,16 +55,11 @@ def database(is_postgresql: bool) -> Iterator[Callable[[], float]]:
             os.environ["MAGNETAR_DATABASE_URL"] = server.url
             assert server._process is not None
             pid = server._process.pid
-            yield lambda: sum(map(_cpu_s, _children(pid)))
+            yield lambda: cpu_s(_children(pid))
 
 
 def _children(pid: int) -> list[int]:
     return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def fill(entries: int, people: int) -> None:

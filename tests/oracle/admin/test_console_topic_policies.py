@@ -17,6 +17,7 @@ from gateway.clusters.cluster import Cluster
 from gateway.environment import ClusterSettings
 from gateway.services.engine_link import Engine, EngineLink
 from tests.oracle.conftest import Side
+from tests.support.waiting import until_blocking
 
 TOPIC = TopicName.parse("persistent://public/ruled/t")
 PATH = "/admin/v2/persistent/public/ruled/t"
@@ -139,9 +140,8 @@ def test_each_policy_is_set_read_and_removed_as_it_was_previewed(
 def test_a_value_that_was_changed_since_the_preview_is_kept(theirs: Side, cluster: Cluster) -> None:
     seen = previewed(cluster, BY_NAME["maxProducersPerTopic"], 50)
     assert theirs.post(f"{PATH}/maxProducers", 3) == 204
+    # Apache answers with the new value once its broker has read it.
+    until_blocking(lambda: rows(cluster)["maxProducersPerTopic"]["own"] == 3, "the new value")
     with pytest.raises(Conflict, match="changed meanwhile"):
-        # Apache answers with the new value once its broker has read it.
-        while rows(cluster)["maxProducersPerTopic"]["own"] != 3:
-            pass
         applied(cluster, BY_NAME["maxProducersPerTopic"], seen["token"])
     assert theirs.call("GET", f"{PATH}/maxProducers") == (200, b"3")

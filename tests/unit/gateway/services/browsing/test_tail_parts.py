@@ -1,6 +1,5 @@
 """Parts of a live tail: what was read is never lost, and a reader at a broker continues where it was."""
 
-import asyncio
 from typing import Any, cast
 
 import pytest
@@ -73,10 +72,13 @@ async def test_a_problem_of_a_part_wakes_the_watches(
 
 async def values_of(part: FollowedPart, count: int) -> list[bytes | None]:
     values: list[bytes | None] = []
-    while len(values) < count:
+
+    async def are_there() -> bool:
         await part.read(NO_ENGINE)
-        values += [row.message.value for row in part.take() if row.message is not None]
-        await asyncio.sleep(0.01)
+        values.extend(row.message.value for row in part.take() if row.message is not None)
+        return len(values) >= count
+
+    await until(are_there)
     return values
 
 

@@ -14,6 +14,8 @@ from gateway.services.bookies import Bookies
 from gateway.services.collection.collector import Collector
 from gateway.services.engine_link import Engine, EngineLink
 from gateway.services.feeds.row_list import RowChanges
+from gateway.services.health import parts
+from gateway.services.health.checks import UnwellError
 from gateway.services.health.hops import HopError, Kind
 from gateway.services.index.selection import Chosen
 
@@ -26,8 +28,19 @@ def listed(collector: Collector) -> list[str]:
     return [row["topic"] for row in rows]
 
 
+@pytest.fixture(autouse=True)
+def without_other_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the database and Redis fail at once: a real thread or socket answers at no certain virtual time."""
+
+    async def missing(part: object) -> None:
+        raise UnwellError("is missing")
+
+    for part in (parts.Database, parts.Redis):
+        monkeypatch.setattr(part, "check", missing)
+
+
 def made(engine: EngineLink) -> Collector:
-    """Return a collector that has checked each part once: the missing database and Redis are no news to it."""
+    """Return a collector that has checked each part once."""
     collector = Collector(engine)
     engine.run(lambda _: collector.health.checks.first())
     return collector

@@ -9,6 +9,7 @@ import pytest
 from gateway.services.health import checks as checking
 from gateway.services.health.checks import Checks, UnwellError
 from gateway.services.health.hops import Hops, HopState, Kind
+from tests.support import waiting
 from tests.support.waiting import stays
 
 
@@ -134,9 +135,8 @@ async def test_an_event_has_a_part_checked_at_once(checks: Checks) -> None:
     await checks.first()
     await stays(lambda: times == 1, 0.05)
     checks.check_now(Kind.BOOKIE, "k:1")
-    async with asyncio.timeout(30):
-        while checks.hops.expect(Kind.BOOKIE, "k:1").state is not HopState.DOWN:
-            await asyncio.sleep(0.01)
+    bookie = checks.hops.expect(Kind.BOOKIE, "k:1")
+    await waiting.until(lambda: bookie.state is HopState.DOWN)
     assert times == 2
     checks.stop(Kind.BOOKIE, "k:1")
     checks.check_now(Kind.BOOKIE, "k:1")  # an event of a part that was removed

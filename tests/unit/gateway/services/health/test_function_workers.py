@@ -1,6 +1,5 @@
 """Functions workers as parts of the instance, against the shipped HTTP server on real sockets."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -20,6 +19,7 @@ from gateway.services.health.function_workers import (
     FunctionWorkers,
 )
 from gateway.services.health.hops import Hop, Hops, HopState, Kind
+from tests.support import waiting
 
 
 class Clock:
@@ -71,13 +71,13 @@ async def register(store: MetadataStore, worker: str, port: int) -> None:
 
 async def until(workers: FunctionWorkers, *states: HopState) -> list[Hop]:
     """Wait until the workers, by id, have these states; return them."""
-    async with asyncio.timeout(30):
-        while True:
-            hops = workers._checks.hops.of(Kind.FUNCTIONS)
-            if [hop.state for hop in hops] == list(states):
-                return hops
-            workers._checks.note_viewer()
-            await asyncio.sleep(0.01)
+
+    def is_reached() -> bool:
+        workers._checks.note_viewer()
+        return [hop.state for hop in workers._checks.hops.of(Kind.FUNCTIONS)] == list(states)
+
+    await waiting.until(is_reached)
+    return workers._checks.hops.of(Kind.FUNCTIONS)
 
 
 async def test_without_a_worker_none_is_missing(
@@ -104,9 +104,7 @@ async def test_a_worker_that_ends_is_down_before_and_after_its_registration_ends
     await workers.refresh(store)
     clock.ms += REPLACED_MS + 1
     await workers.refresh(store)
-    async with asyncio.timeout(30):
-        while "is not registered any more" not in hop.reason:
-            await asyncio.sleep(0.01)
+    await waiting.until(lambda: "is not registered any more" in hop.reason)
     assert hop.state is HopState.DOWN, "no other worker runs its instances"
     server = await listening()
     await register(store, "fw-1", server.port)
