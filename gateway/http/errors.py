@@ -47,7 +47,7 @@ from gateway.clusters.registry import path_of
 from gateway.database.refusals import reason_of
 from gateway.http import container
 from gateway.http.auth.access import RefusedAsError
-from gateway.http.exchange import BODY_TIMEOUT_S, EncodedBodyError, SlowBodyError
+from gateway.http.exchange import EncodedBodyError, SlowBodyError
 from gateway.http.forms.uploads import TooLargeUploadError
 from gateway.services.health.hops import HopError, Kind
 
@@ -82,7 +82,7 @@ TABLE: list[tuple[type[BaseException], int, str | None]] = [
     (ConnectionError, 503, "The connection to the owning broker was lost"),
     (TooLargeUploadError, 413, None),
     (RequestDataTooBig, 413, "The request body is larger than 1 MiB"),
-    (SlowBodyError, 408, f"The request body did not arrive within {BODY_TIMEOUT_S:g} s"),
+    (SlowBodyError, 408, None),
     (EncodedBodyError, 415, "Content-Encoding: the request body must not be compressed"),
     (DisallowedHost, 400, "Host header is not one this gateway answers to"),
     (DatabaseError, 503, None),  # gateway.database.refusals

@@ -33,7 +33,10 @@ class ClientGoneError(Exception):
 
 
 class SlowBodyError(Exception):
-    """The body was not complete in time."""
+    """The body was not complete within ``limit_s`` seconds."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"The request body did not arrive within {limit_s:g} s")
 
 
 class EncodedBodyError(Exception):
@@ -64,7 +67,7 @@ async def read_body(scope: Message, receive: Receive) -> bytes:
             async with asyncio.timeout(BODY_TIMEOUT_S):
                 return await _read_rest(body, receive, limit)
         except TimeoutError as error:
-            raise SlowBodyError from error
+            raise SlowBodyError(BODY_TIMEOUT_S) from error
     if len(body) > limit:
         raise RequestDataTooBig
     return body

@@ -93,7 +93,7 @@ class LateBody:
             async with asyncio.timeout(TIMEOUT_S):
                 return await self._to_file()
         except TimeoutError as error:
-            raise SlowBodyError from error
+            raise SlowBodyError(TIMEOUT_S) from error
         finally:
             slots.taken -= 1
 

@@ -12,6 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from admin_ui.models import AuditEntry
 from gateway.http import exchange, handler
+from gateway.http.forms import uploads
 from gateway.rest.messages import message_answer
 from tests.support.admin.gateway_client import audited
 from tests.support.waiting import stays
@@ -60,6 +61,18 @@ async def test_a_body_that_does_not_arrive_in_time_is_refused(
     client = await Client("PUT", f"{TENANTS}/t1").say(TENANT[:9], more=True).served()
     assert client.status == 408
     assert client.headers["connection"] == "close"
+    assert "did not arrive within 0.01 s" in client.body.decode()
+
+
+async def test_an_upload_that_does_not_arrive_in_time_is_refused_with_its_own_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(uploads, "TIMEOUT_S", 0.02)
+    form = (b"content-type", b"multipart/form-data; boundary=x")
+    client = Client("POST", "/admin/v3/packages/function/public/default/p/v1", form)
+    await client.say(b"--x", more=True).served()
+    assert client.status == 408
+    assert "did not arrive within 0.02 s" in client.body.decode()
 
 
 async def test_a_client_that_leaves_before_its_body_is_complete_changes_nothing() -> None:
