@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple, Protocol, TypeVar
 from admin_ui.csv_text import csv_line
 from admin_ui.messages import selectors
 from admin_ui.params import Params, number
+from engine.admin.api.arguments import LONG_MAX
 from engine.base.errors import InvalidField, NotReady, Unprocessable, Unsupported
 from engine.base.names import TopicName
 from gateway.services.browsing.filters import MessageFilter
@@ -323,12 +324,24 @@ class _Parquet:
     def write(self, rows: Sequence[Row]) -> None:
         if not rows:
             return
+        rows = [_with_moments(row) for row in rows]
         columns = {name: [row[name] for row in rows] for name in COLUMNS}
         columns["properties"] = [list(row["properties"].items()) for row in rows]
         self._writer.write_table(self._arrow.table(columns, schema=self._schema))
 
     def close(self) -> None:
         self._writer.close()
+
+
+def _with_moments(row: Row) -> Row:
+    """Return a row whose times Parquet can hold: producers state them, any 64 bits. A time that is none is a problem of
+    the row."""
+    wrong = [name for name in ("published", "event_time") if (row[name] or 0) > LONG_MAX]
+    if not wrong:
+        return row
+    reasons = [f"{name} is {row[name]}, which is no time" for name in wrong]
+    problem = "; ".join(filter(None, (row["problem"], *reasons)))
+    return row | dict.fromkeys(wrong) | {"problem": problem}
 
 
 def _writer(kind: str, file: IO[bytes]) -> _Writer:

@@ -97,7 +97,8 @@ def _is_json(text: str) -> bool:
     if text.lstrip()[:1] not in ("{", "[") or len(text) > _PARSED_BYTES_MAX:
         return False
     try:
-        json.loads(text, parse_constant=refuse_constant)
+        # Whole numbers stay texts: Python refuses those of more than 4,300 digits.
+        json.loads(text, parse_constant=refuse_constant, parse_int=str)
     except (ValueError, RecursionError):
         return False
     return True

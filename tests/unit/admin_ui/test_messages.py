@@ -165,6 +165,22 @@ async def test_a_query_is_exported_as_a_table(bench: AdminBench) -> None:
         await exported(bench, format="xml")
 
 
+def test_a_time_that_parquet_cannot_hold_is_a_problem_of_its_row_alone() -> None:
+    row = dict.fromkeys(exporting.COLUMNS) | {"id": "1:0", "properties": {}, "published": 7}
+    late = row | {"published": (1 << 64) - 1, "event_time": 1 << 63, "problem": "unread"}
+    file = io.BytesIO()
+    writer = exporting._Parquet(file)
+    writer.write([row, late])
+    writer.close()
+    first, second = parquet.read_table(file).to_pylist()
+    assert (first["published"].microsecond, first["problem"]) == (7_000, None)
+    assert (second["published"], second["event_time"]) == (None, None)
+    assert second["problem"] == (
+        "unread; published is 18446744073709551615, which is no time;"
+        " event_time is 9223372036854775808, which is no time"
+    )
+
+
 async def test_no_file_is_made_without_a_partition_that_does_not_answer() -> None:
     async def run(work: Any) -> Any:
         return MessageScan([], "end", 0, 0, 0, 0, 2, [1], "")
