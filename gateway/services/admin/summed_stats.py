@@ -11,7 +11,9 @@ _LARGEST = frozenset(
         "lastConsumedTimestamp", "lastAckedTimestamp", "lastConsumedFlowTimestamp", "lastExpireTimestamp",
         "lastMarkDeleteAdvancedTimestamp", "lastPublishTimeStamp", "topicCreationTimeStamp",
         "oldestBacklogMessageAgeSeconds", "backlogQuotaLimitSize", "backlogQuotaLimitTime", "lastOffloadLedgerId",
-        "lastOffloadSuccessTimeStamp", "lastOffloadFailureTimeStamp", "topicEpoch",
+        "lastOffloadSuccessTimeStamp", "lastOffloadFailureTimeStamp", "topicEpoch", "lastSnapshotTimestamp",
+        "lastUpdateSentTimestamp", "lastUpdateAppliedTimestamp", "lastCompactionSucceedTimestamp",
+        "lastCompactionFailedTimestamp",
     }
 )  # fmt: skip
 _AGE, _OLDEST = "oldestBacklogMessageAgeSeconds", "oldestBacklogMessageSubscriptionName"
@@ -20,7 +22,13 @@ _OF_PARTITION = frozenset(
     {"address", "connectedSince", "clientVersion", "metadata", "keyHashRangeArrays", "drainingHashes"}
 )  # fmt: skip
 """Fields of a consumer that belong to one partition, and are left out of the sum."""
-_EARLIEST = frozenset({"earliestMsgPublishTimeInBacklogs", "earliestMsgPublishTimeInBacklog"})
+_OLDEST_AT = "oldestUnacknowledgedAt"
+_EARLIEST = frozenset(
+    {"earliestMsgPublishTimeInBacklogs", "earliestMsgPublishTimeInBacklog", _OLDEST_AT}
+)
+_UNKNOWN = -1
+_UNKNOWN_OF_ONE = frozenset({_OLDEST_AT, "backlogSize"})
+"""Values that are not known of the whole when they are not of one partition."""
 
 _RATES = ("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut", "averageMsgSize")
 _COUNTS = (
@@ -53,7 +61,7 @@ def sum_stats(parts: list[Json]) -> Json:
     total = _sum(parts)
     rates = total.get("msgRateIn") or 0.0
     total["averageMsgSize"] = total.get("msgThroughputIn", 0.0) / rates if rates else 0.0
-    for name in ("ownerBroker", "deduplicationStatus", "oldestUnacknowledgedAt"):
+    for name in ("ownerBroker", "deduplicationStatus"):
         total.pop(name, None)
     return total
 
@@ -110,6 +118,8 @@ def _merged(key: str, values: list[Any]) -> Any:
     if isinstance(first, bool):
         return any(values)
     if isinstance(first, int | float):
+        if key in _UNKNOWN_OF_ONE and _UNKNOWN in values:
+            return _UNKNOWN
         if key in _LARGEST:
             return max(values)
         if key in _EARLIEST:

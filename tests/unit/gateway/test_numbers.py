@@ -115,3 +115,26 @@ def test_the_subscription_furthest_behind_is_that_of_its_partition() -> None:
     parts = [{age: 5, name: "a"}, {age: 90, name: "b"}, {age: -1}]
     total = summed_stats.sum_stats(parts)
     assert (total[age], total[name]) == (90, "b")
+
+
+def of_partition(at: int, size: int = 10) -> dict[str, Any]:
+    """Return the statistics of a partition whose oldest message is of ``at``; -1: not known."""
+    of_one = {"oldestUnacknowledgedAt": at, "backlogSize": size, "lastSnapshotTimestamp": 7}
+    compaction = {"lastCompactionSucceedTimestamp": 5, "lastCompactionRemovedEventCount": 2}
+    return {**of_one, "compaction": compaction, "subscriptions": {"s": dict(of_one)}}
+
+
+def test_times_of_partitions_are_not_added_and_an_unknown_one_makes_the_whole_unknown() -> None:
+    total = summed_stats.sum_stats([of_partition(0), of_partition(50), of_partition(40)])
+    for shown in (total, total["subscriptions"]["s"]):
+        assert shown["oldestUnacknowledgedAt"] == 40
+        assert shown["backlogSize"] == 30
+        assert shown["lastSnapshotTimestamp"] == 7
+    assert total["compaction"] == {
+        "lastCompactionSucceedTimestamp": 5,
+        "lastCompactionRemovedEventCount": 6,
+    }
+    total = summed_stats.sum_stats([of_partition(0), of_partition(-1, -1), of_partition(40)])
+    assert total["subscriptions"]["s"]["oldestUnacknowledgedAt"] == -1
+    assert total["subscriptions"]["s"]["backlogSize"] == -1
+    assert summed_stats.sum_stats([of_partition(0)] * 2)["oldestUnacknowledgedAt"] == 0
