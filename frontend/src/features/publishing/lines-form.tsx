@@ -1,9 +1,9 @@
 import { Button, NativeSelect, Textarea } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useRef, useState } from "react";
-import { asApiError } from "../../lib/errors";
 import { bytes, count, plural } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { looks } from "../../shared/messages/looks";
 import type { TopicId } from "../../shared/topic/queries";
 import { nameOf, useTopicId } from "../../shared/topic/use-topic";
@@ -182,12 +182,13 @@ function Ending({ end, isPublished }: { end: End; isPublished: boolean }) {
       </p>
       {end.problems.length > 0 && <ProblemsNotice problems={end.problems} total={end.wrong} />}
       {end.error !== undefined && end.unknown && (
-        <ErrorNotice
+        <ChangeFailure
           error={end.error}
-          title={
-            isPublished && asApiError(end.error).mayHaveActed
+          title={`Lines from ${end.unknown[0]} on were not ${isPublished ? "published" : "checked"}`}
+          unknown={
+            isPublished
               ? `It is not known whether lines ${end.unknown.join(" to ")} were published; later ones were not`
-              : `Lines from ${end.unknown[0]} on were not ${isPublished ? "published" : "checked"}`
+              : `Lines from ${end.unknown[0]} on were not checked`
           }
         />
       )}

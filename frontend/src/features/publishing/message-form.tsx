@@ -6,6 +6,7 @@ import { asApiError } from "../../lib/errors";
 import { plural } from "../../lib/format";
 import { fromLocalInput, toLocalInput } from "../../lib/local-time";
 import { useWhyNot } from "../../shared/access/may";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { COMMANDS } from "../../shared/commands/commands";
 import { looks } from "../../shared/messages/looks";
@@ -183,13 +184,10 @@ export function MessageForm({
           ))}
         {trial.error && <ErrorNotice error={trial.error} title="It could not be checked" />}
         {send.error && !refusal && (
-          <ErrorNotice
+          <ChangeFailure
             error={send.error}
-            title={
-              asApiError(send.error).mayHaveActed
-                ? "It is not known whether it was published"
-                : "It was not published"
-            }
+            title="It was not published"
+            unknown="It is not known whether it was published"
           />
         )}
         {send.data && <Outcome receipt={send.data} />}

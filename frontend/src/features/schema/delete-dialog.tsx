@@ -2,14 +2,14 @@ import { Button } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { SchemaVersions } from "../../api/types";
-import { asApiError } from "../../lib/errors";
 import { plural } from "../../lib/format";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { COMMANDS } from "../../shared/commands/commands";
 import type { TopicId } from "../../shared/topic/queries";
 import { nameOf } from "../../shared/topic/use-topic";
 import { Dialog } from "../../ui/dialog";
-import { ErrorNotice, Notice } from "../../ui/states";
+import { Notice } from "../../ui/states";
 import { deleteAll, versionsQuery } from "./queries";
 import styles from "./schema.module.css";
 import type { Users } from "./users";
@@ -53,13 +53,10 @@ export function DeleteDialog({
           )}
         </Notice>
         {remove.error && (
-          <ErrorNotice
+          <ChangeFailure
             error={remove.error}
-            title={
-              asApiError(remove.error).mayHaveActed
-                ? "The schema may not have been deleted"
-                : "The schema was not deleted"
-            }
+            title="The schema was not deleted"
+            unknown="The schema may not have been deleted"
           />
         )}
         <CommandLines

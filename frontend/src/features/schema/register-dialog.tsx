@@ -3,13 +3,14 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Candidate, Rehearsal, SchemaVersions, Verdict } from "../../api/types";
 import { asApiError } from "../../lib/errors";
 import { plural } from "../../lib/format";
+import { ChangeFailure } from "../../shared/changes/change-failure";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { COMMANDS } from "../../shared/commands/commands";
 import type { TopicId } from "../../shared/topic/queries";
 import { nameOf } from "../../shared/topic/use-topic";
 import { Command } from "../../ui/copy";
 import { Dialog } from "../../ui/dialog";
-import { ErrorNotice, Notice } from "../../ui/states";
+import { Notice } from "../../ui/states";
 import { Difference } from "./difference";
 import { byLines } from "./fields";
 import { register, versionQuery, versionsQuery } from "./queries";
@@ -86,13 +87,10 @@ export function RegisterDialog({
               />
             )}
             {add.error && (
-              <ErrorNotice
+              <ChangeFailure
                 error={add.error}
-                title={
-                  !asApiError(add.error).mayHaveActed
-                    ? "It was not registered"
-                    : "It may not have been registered"
-                }
+                title="It was not registered"
+                unknown="It may not have been registered"
               />
             )}
           </>

@@ -1,5 +1,6 @@
 import { asApiError } from "../../lib/errors";
-import { ErrorNotice, Notice } from "../../ui/states";
+import { Notice } from "../../ui/states";
+import { ChangeFailure } from "./change-failure";
 
 /** A previewed change of `what` that was refused, or whose result is unknown. `nothing`: the text of a conflict. */
 export function NotDone({
@@ -16,13 +17,10 @@ export function NotDone({
   if (parts.some(({ done }) => done)) return <OnSome reason={failure.message} parts={parts} />;
   if (failure.status !== 409)
     return (
-      <ErrorNotice
+      <ChangeFailure
         error={failure}
-        title={
-          failure.mayHaveActed
-            ? `It is not known whether it was done: check the ${what}`
-            : "Nothing was changed"
-        }
+        title="Nothing was changed"
+        unknown={`It is not known whether it was done: check the ${what}`}
       />
     );
   return (
