@@ -28,6 +28,11 @@ export function given<T extends object>(parameters: T): { [K in keyof T]: Exclud
   return parameters as { [K in keyof T]: Exclude<T[K], undefined> };
 }
 
+/** The window of a list that has `limit` rows on a page; pages are counted from 1. */
+export function rowsOf(page: number, limit: number) {
+  return { offset: (page - 1) * limit, limit };
+}
+
 async function call(request: Request, timeoutMs = TIMEOUT_MS): Promise<Response> {
   const name = `${request.method} ${new URL(request.url).pathname}`;
   const timeout = AbortSignal.timeout(timeoutMs);

@@ -19,11 +19,7 @@ const list = createRoute({
 const role = createRoute({
   getParentRoute: () => cluster,
   path: "/roles/$role",
-  validateSearch: z.object({
-    from: z.catch(z.optional(z.string().check(z.regex(/^\d{1,9}$/))), undefined),
-    q: searchText,
-    sort: z.catch(z.optional(z.enum(["place", "-place"])), undefined),
-  }),
+  validateSearch: z.object({ q: searchText, ...listSearch }),
   component: lazyPage(() => import("./role-page"), "RolePage"),
 });
 

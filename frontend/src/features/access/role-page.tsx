@@ -3,21 +3,21 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useSession, viewAs } from "../../api/session/session";
 import { failureOf } from "../../lib/errors";
-import { count, plural } from "../../lib/format";
+import { plural } from "../../lib/format";
 import { parseNamespace, parseTopicName } from "../../lib/url-state";
 import { Reasons } from "../../shared/access/reasons";
 import { SHOWN } from "../../shared/access/roles-query";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
 import { FilterInput } from "../../ui/filter-input";
-import { sorting } from "../../ui/grid/sorting";
+import { Pages } from "../../ui/grid/pages";
 import { Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { type ReachRow, roleQuery } from "./queries";
 import { RoleTokens } from "./role-tokens";
-import styles from "./roles.module.css";
 
 const route = getRouteApi("/c/$cluster/roles/$role");
 
@@ -25,16 +25,11 @@ const route = getRouteApi("/c/$cluster/roles/$role");
 export function RolePage() {
   const { cluster, role } = route.useParams();
   useTitle(role);
-  const { from = "0", q, sort = "place" } = route.useSearch();
-  const navigate = useNavigate({ from: "/c/$cluster/roles/$role" });
-  const offset = Number(from);
-  const reach = useQuery(roleQuery(cluster, role, { q, sort, offset }));
-  const by = sorting<"place">(sort, (next) =>
-    navigate({ search: (before) => ({ ...before, sort: next, from: undefined }) }),
-  );
+  const { q } = route.useSearch();
+  const { sort, page, show, by, turning } = useOrder(["place"], "place");
+  const reach = useQuery(roleQuery(cluster, role, { q, sort, page }));
   const failure = failureOf(reach);
   const answer = reach.data;
-  const end = offset + (answer?.rows.length ?? SHOWN);
   return (
     <Page>
       <PageHead
@@ -65,39 +60,12 @@ export function RolePage() {
         flush
         actions={
           <>
+            <Pages {...turning} total={answer?.total} per={SHOWN} />
             <FilterInput
               label="Part of the place"
               value={q ?? ""}
-              write={(value, replace) =>
-                navigate({
-                  search: (before) => ({ ...before, q: value || undefined, from: undefined }),
-                  replace,
-                })
-              }
+              write={(value, replace) => show({ q: value || undefined }, replace)}
             />
-            {answer && answer.total > answer.rows.length && (
-              <>
-                {offset > 0 && (
-                  <Link
-                    from="/c/$cluster/roles/$role"
-                    search={(before) => ({ ...before, from: String(Math.max(0, offset - SHOWN)) })}
-                  >
-                    Before
-                  </Link>
-                )}
-                <span className={styles.dim}>
-                  {count(offset + 1)}–{count(end)}
-                </span>
-                {end < answer.total && (
-                  <Link
-                    from="/c/$cluster/roles/$role"
-                    search={(before) => ({ ...before, from: String(end) })}
-                  >
-                    Next
-                  </Link>
-                )}
-              </>
-            )}
           </>
         }
       >

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { getRouteApi } from "@tanstack/react-router";
 import { failureOf } from "../../lib/errors";
 import { count } from "../../lib/format";
 import { RoleLink } from "../../shared/access/role-link";
@@ -7,8 +7,8 @@ import { ROLE_SORTS, rolesQuery, SHOWN } from "../../shared/access/roles-query";
 import { Badge } from "../../ui/badge";
 import { FilterInput } from "../../ui/filter-input";
 import { Pages } from "../../ui/grid/pages";
-import { sortIn, sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
@@ -26,13 +26,9 @@ const COUNTS = [
 export function RolesPage() {
   useTitle("Roles");
   const { cluster } = route.useParams();
-  const { q = "", page = 1, ...search } = route.useSearch();
-  const sort = sortIn(ROLE_SORTS, search.sort, "role");
-  const navigate = useNavigate({ from: "/c/$cluster/roles" });
+  const { q = "" } = route.useSearch();
+  const { sort, page, show, by, turning } = useOrder(ROLE_SORTS, "role");
   const list = useQuery(rolesQuery(cluster, q, sort, page));
-  const by = sorting<(typeof ROLE_SORTS)[number]>(sort, (next) =>
-    navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) }),
-  );
   const failure = failureOf(list);
   const rows = list.data?.rows;
   return (
@@ -51,21 +47,11 @@ export function RolesPage() {
         flush
         actions={
           <>
-            <Pages
-              page={page}
-              total={list.data?.total}
-              per={SHOWN}
-              onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
-            />
+            <Pages {...turning} total={list.data?.total} per={SHOWN} />
             <FilterInput
               label="Part of the name"
               value={q}
-              write={(value, replace) =>
-                navigate({
-                  search: (before) => ({ ...before, q: value || undefined, page: undefined }),
-                  replace,
-                })
-              }
+              write={(value, replace) => show({ q: value || undefined }, replace)}
             />
           </>
         }

@@ -1,6 +1,6 @@
 import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime, plural } from "../../lib/format";
@@ -14,8 +14,8 @@ import { Badge } from "../../ui/badge";
 import { Dialog } from "../../ui/dialog";
 import { FilterInput } from "../../ui/filter-input";
 import { Pages } from "../../ui/grid/pages";
-import { sortIn, sorting } from "../../ui/grid/sorting";
 import { SortBar } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Panel } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -35,13 +35,9 @@ export function Firings({
   state: "open" | "ended";
   whyNot: WhyNot;
 }) {
-  const { q, page = 1, ...search } = useSearch({ from: "/alerts" });
-  const navigate = useNavigate({ from: "/alerts" });
-  const sort = sortIn(FIRING_SORTS, search.sort, state === "open" ? "-since" : "-ended_at");
+  const { q, ...search } = useSearch({ from: "/alerts" });
+  const { sort, page, show, by, turning } = useOrder(FIRING_SORTS, state === "open" ? "-since" : "-ended_at");
   const severity = SEVERITIES.find((known) => known === search.severity);
-  const show = (change: Partial<typeof search> & { q?: string | undefined }, replace = false) =>
-    navigate({ search: (before) => ({ ...before, page: undefined, ...change }), replace });
-  const by = sorting<(typeof FIRING_SORTS)[number]>(sort, (next) => show({ sort: next }));
   const stored = useQuery({
     ...firingsQuery(place, { state, q, severity, sort, page }),
     placeholderData: keepPreviousData,
@@ -69,12 +65,7 @@ export function Firings({
             data={[{ value: "", label: "Any severity" }, ...SEVERITIES]}
             onChange={(event) => show({ severity: event.currentTarget.value || undefined })}
           />
-          <Pages
-            page={page}
-            total={stored.data?.total}
-            per={PER_PAGE}
-            onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
-          />
+          <Pages {...turning} total={stored.data?.total} per={PER_PAGE} />
         </>
       }
     >

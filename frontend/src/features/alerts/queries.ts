@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { answerOf, api, given } from "../../api/client";
+import { answerOf, api, given, rowsOf } from "../../api/client";
 import type { components } from "../../api/schema";
 import type { AlertPlace } from "../../shared/commands/alert-commands";
 import type { Sort } from "../../ui/grid/sorting";
@@ -45,8 +45,7 @@ export const firingsQuery = (place: AlertPlace, { page, ...filter }: FiringFilte
     queryKey: ["alerts", place, "firings", filter, page],
     queryFn: ({ signal }) => {
       const { path, query } = paramsOf(place);
-      const window = { offset: (page - 1) * PER_PAGE, limit: PER_PAGE };
-      const params = { path, query: given({ ...query, ...filter, ...window }) };
+      const params = { path, query: given({ ...query, ...filter, ...rowsOf(page, PER_PAGE) }) };
       return answerOf(api.GET(`${BASE}/firings`, { params, signal }));
     },
     refetchInterval: REFRESH_MS,

@@ -1,6 +1,5 @@
 import { Button } from "@mantine/core";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime, duration, plural } from "../../lib/format";
@@ -10,8 +9,8 @@ import { ALERT_COMMANDS, type AlertPlace } from "../../shared/commands/alert-com
 import { CommandLines } from "../../shared/commands/command-lines";
 import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
-import { sortIn, sorting } from "../../ui/grid/sorting";
 import { SortBar } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { looks } from "./looks";
@@ -20,11 +19,7 @@ import { type Begun, RuleDialog } from "./rule-dialog";
 
 /** The rules. `begun`: an item that a new one is about. */
 export function Rules({ place, whyNot, begun }: { place: AlertPlace; whyNot: WhyNot; begun: Begun | null }) {
-  const sort = sortIn(RULE_SORTS, useSearch({ from: "/alerts" }).sort, "name");
-  const navigate = useNavigate({ from: "/alerts" });
-  const by = sorting<(typeof RULE_SORTS)[number]>(sort, (next) =>
-    navigate({ search: (before) => ({ ...before, sort: next }) }),
-  );
+  const { sort, by } = useOrder(RULE_SORTS, "name");
   const stored = useQuery({ ...rulesQuery(place, sort), placeholderData: keepPreviousData });
   const [edited, setEdited] = useState<Rule | "new" | null>(begun ? "new" : null);
   const failure = failureOf(stored);

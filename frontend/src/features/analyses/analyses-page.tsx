@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, NativeSelect } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import type { Analysis, Run } from "../../api/types";
@@ -17,11 +17,11 @@ import {
   nounOf,
   type Place,
 } from "../../shared/analyses/catalogue";
-import { runStateText } from "../../shared/analyses/run-words";
+import { RUN_STATES, runStateText } from "../../shared/analyses/run-words";
 import { Badge } from "../../ui/badge";
 import { Pages } from "../../ui/grid/pages";
-import { sortIn, sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Ago } from "../../ui/since";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -37,7 +37,7 @@ const route = getRouteApi("/analyses");
 
 export function AnalysesPage() {
   useTitle("Analyses");
-  const { analysis, page = 1, sort, ...place } = route.useSearch();
+  const { analysis, state, page: _, sort: __, ...place } = route.useSearch();
   const catalogue = useQuery(analysesQuery);
   const kind = kindOf(place);
   return (
@@ -64,7 +64,7 @@ export function AnalysesPage() {
       {catalogue.isPending && <Loading label="Loading the catalogue" rows={3} />}
       {catalogue.data && <Catalogue analyses={catalogue.data} place={place} />}
       {!catalogue.isPending && <Schedules />}
-      <History target={nameOf(place) || undefined} analysis={analysis} page={page} wanted={sort} />
+      <History target={nameOf(place) || undefined} analysis={analysis} named={state} />
     </Page>
   );
 }
@@ -132,37 +132,40 @@ const LISTED = new Intl.ListFormat(LANGUAGE === "en" ? "en-GB" : LANGUAGE, { typ
 function History({
   target,
   analysis,
-  page,
-  wanted,
+  named,
 }: {
   target: string | undefined;
   analysis: string | undefined;
-  page: number;
-  wanted: string | undefined;
+  /** The state that the address names. */
+  named: string | undefined;
 }) {
-  const sort = sortIn(RUN_SORTS, wanted, "-created_at");
+  const { sort, page, show, by, turning } = useOrder(RUN_SORTS, "-created_at");
+  const state = RUN_STATES.find((known) => known === named);
   const runs = useQuery({
-    ...runsQuery({ target, analysis, sort, page }),
+    ...runsQuery({ target, analysis, state, sort, page }),
     placeholderData: keepPreviousData,
   });
   const now = useServerNow();
-  const navigate = useNavigate({ from: "/analyses" });
   const total = runs.data?.total;
-  const by = sorting<(typeof RUN_SORTS)[number]>(sort, (next) =>
-    navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) }),
-  );
   return (
     <Panel
       title="History"
       note={total !== undefined && count(total)}
       flush
       actions={
-        <Pages
-          page={page}
-          total={total}
-          per={RUNS_PER_PAGE}
-          onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
-        />
+        <>
+          <NativeSelect
+            aria-label="State"
+            size="xs"
+            value={state ?? ""}
+            data={[
+              { value: "", label: "Any state" },
+              ...RUN_STATES.map((value) => ({ value, label: runStateText(value) })),
+            ]}
+            onChange={(event) => show({ state: event.currentTarget.value || undefined })}
+          />
+          <Pages {...turning} total={total} per={RUNS_PER_PAGE} />
+        </>
       }
     >
       {failureOf(runs) && (
@@ -181,9 +184,13 @@ function History({
           rows={runs.data.rows}
           rowKey={(run) => run.id}
           empty={
-            <Empty title="No run yet">
-              {target ? "It has not been analysed yet." : "Choose an analysis above."}
-            </Empty>
+            state ? (
+              <Empty title="No run is in this state" />
+            ) : (
+              <Empty title="No run yet">
+                {target ? "It has not been analysed yet." : "Choose an analysis above."}
+              </Empty>
+            )
           }
           columns={[
             {

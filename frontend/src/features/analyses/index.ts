@@ -11,7 +11,7 @@ import { runQuery } from "./queries";
 export const analysesRoute = createRoute({
   getParentRoute: () => root,
   path: "/analyses",
-  validateSearch: z.extend(placeSearch, { analysis: searchText, ...listSearch }),
+  validateSearch: z.extend(placeSearch, { analysis: searchText, state: searchText, ...listSearch }),
   loader: ({ context }) => void context.queries.prefetchQuery(analysesQuery),
   component: lazyPage(() => import("./analyses-page"), "AnalysesPage"),
 });

@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { answerOf, api, given } from "../../api/client";
+import { answerOf, api, given, rowsOf } from "../../api/client";
 import { pageCluster } from "../../api/page-cluster";
 import type { components } from "../../api/schema";
 import type { Run, RunPage, SparkSetup } from "../../api/types";
@@ -57,8 +57,7 @@ export function runsQuery(filter: {
               analysis,
               state,
               sort,
-              offset: (page - 1) * RUNS_PER_PAGE,
-              limit: RUNS_PER_PAGE,
+              ...rowsOf(page, RUNS_PER_PAGE),
             }),
           },
           signal,

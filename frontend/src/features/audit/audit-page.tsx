@@ -5,7 +5,7 @@ import { count, dateTime, time } from "../../lib/format";
 import { fromLocalInput, toLocalInput } from "../../lib/local-time";
 import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
-import { sorting } from "../../ui/grid/sorting";
+import { useOrder } from "../../ui/grid/use-order";
 import { DownloadIcon } from "../../ui/icons";
 import { Page, PageHead } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -13,7 +13,15 @@ import { useTitle } from "../../ui/use-title";
 import styles from "./audit.module.css";
 import { Outcome, whatText, whereText, whoText } from "./audit-words";
 import { type AuditRow, exportPath } from "./queries";
-import { type AuditField, type AuditSearch, filterOf, METHODS, NEWEST_FIRST, OUTCOMES } from "./search";
+import {
+  AUDIT_SORTS,
+  type AuditField,
+  type AuditSearch,
+  filterOf,
+  METHODS,
+  NEWEST_FIRST,
+  OUTCOMES,
+} from "./search";
 import { useAuditWindow } from "./use-audit-window";
 import { VerificationDialog } from "./verification-dialog";
 
@@ -76,16 +84,12 @@ const COLUMNS: AuditColumn[] = [
 export function AuditPage() {
   useTitle("Audit log");
   const search = route.useSearch();
-  const navigate = useNavigate({ from: "/audit" });
+  const { sort, show, by } = useOrder(AUDIT_SORTS, NEWEST_FIRST);
   const open = useNavigate();
   const key = JSON.stringify(search);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the search
   const filter = useMemo(() => filterOf(search), [key]);
-  const sort = search.sort ?? NEWEST_FIRST;
   const list = useAuditWindow(filter, sort);
-  const show = (change: Partial<AuditSearch>, replace = false) =>
-    navigate({ search: (before) => ({ ...before, ...change }), replace });
-  const by = sorting<AuditField>(sort, (next) => show({ sort: next }));
   const columns = COLUMNS.map(({ field, ...column }) =>
     field ? { ...column, ...by(field, field === "at" || field === "status") } : column,
   );

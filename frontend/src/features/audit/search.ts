@@ -18,10 +18,7 @@ export type AuditField = (typeof AUDIT_SORTS)[number];
 export const NEWEST_FIRST = "-at";
 
 export const auditSearch = z.object({
-  sort: z.catch(
-    z.optional(z.enum([...AUDIT_SORTS, ...AUDIT_SORTS.map((name) => `-${name}` as const)] as const)),
-    undefined,
-  ),
+  sort: searchText,
   q: searchText,
   actor: searchText,
   role: searchText,

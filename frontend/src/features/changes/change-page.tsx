@@ -1,6 +1,6 @@
 import { Button, NativeSelect } from "@mantine/core";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime, plural } from "../../lib/format";
 import {
@@ -21,8 +21,8 @@ import { Badge } from "../../ui/badge";
 import { Fact } from "../../ui/fact";
 import { FilterInput } from "../../ui/filter-input";
 import { Pages } from "../../ui/grid/pages";
-import { sortIn, sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
@@ -163,18 +163,14 @@ function Effects({ set }: { set: ChangeSet }) {
 }
 
 function Items({ set }: { set: ChangeSet }) {
-  const { q, state: wanted, page = 1, ...search } = route.useSearch();
-  const sort = sortIn(ITEM_SORTS, search.sort, "place");
-  const navigate = useNavigate({ from: "/c/$cluster/changes/$id" });
+  const { q, state: wanted } = route.useSearch();
+  const { sort, page, show, by, turning } = useOrder(ITEM_SORTS, "place");
   const state = ITEM_STATES.find((known) => known === wanted);
   const at = isWorking(set) ? String(progressOf(set).done) : `${set.state} ${set.digest}`;
   const found = useQuery({
     ...changeItemsQuery(set.cluster, set.id, { q, state, sort, page, at }),
     placeholderData: keepPreviousData,
   });
-  const by = sorting<(typeof ITEM_SORTS)[number]>(sort, (next) =>
-    navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) }),
-  );
   const failure = failureOf(found);
   return (
     <Panel
@@ -186,12 +182,7 @@ function Items({ set }: { set: ChangeSet }) {
           <FilterInput
             label="Part of the name"
             value={q ?? ""}
-            write={(value, replace) =>
-              navigate({
-                search: (before) => ({ ...before, q: value || undefined, page: undefined }),
-                replace,
-              })
-            }
+            write={(value, replace) => show({ q: value || undefined }, replace)}
           />
           <NativeSelect
             aria-label="State"
@@ -204,17 +195,9 @@ function Items({ set }: { set: ChangeSet }) {
                 label: `${stateOfItem(known).word} (${count(set.counts[known])})`,
               })),
             ]}
-            onChange={(event) => {
-              const next = event.currentTarget.value || undefined;
-              navigate({ search: (before) => ({ ...before, state: next, page: undefined }) });
-            }}
+            onChange={(event) => show({ state: event.currentTarget.value || undefined })}
           />
-          <Pages
-            page={page}
-            total={found.data?.total}
-            per={PER_PAGE}
-            onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
-          />
+          <Pages {...turning} total={found.data?.total} per={PER_PAGE} />
         </>
       }
     >

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime } from "../../lib/format";
 import {
@@ -10,8 +10,8 @@ import {
 } from "../../shared/change-sets/change-queries";
 import { Badge } from "../../ui/badge";
 import { Pages } from "../../ui/grid/pages";
-import { sortIn, sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
@@ -24,13 +24,8 @@ const route = getRouteApi("/c/$cluster/changes");
 export function ChangesPage() {
   useTitle("Changes");
   const { cluster } = route.useParams();
-  const { page = 1, ...search } = route.useSearch();
-  const sort = sortIn(CHANGE_SET_SORTS, search.sort, "-created_at");
-  const navigate = useNavigate({ from: "/c/$cluster/changes" });
+  const { sort, page, by, turning } = useOrder(CHANGE_SET_SORTS, "-created_at");
   const listed = useQuery({ ...changeSetsQuery(cluster, sort, page), placeholderData: keepPreviousData });
-  const by = sorting<(typeof CHANGE_SET_SORTS)[number]>(sort, (next) =>
-    navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) }),
-  );
   const failure = failureOf(listed);
   return (
     <Page>
@@ -55,14 +50,7 @@ export function ChangesPage() {
           title="Change sets"
           note={count(listed.data.total)}
           flush
-          actions={
-            <Pages
-              page={page}
-              total={listed.data.total}
-              per={PER_PAGE}
-              onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
-            />
-          }
+          actions={<Pages {...turning} total={listed.data.total} per={PER_PAGE} />}
         >
           <Table<ListedChangeSet>
             caption="Change sets"

@@ -10,8 +10,8 @@ import { COPY_COMMANDS } from "../../shared/commands/copy-commands";
 import { Badge } from "../../ui/badge";
 import { Dialog } from "../../ui/dialog";
 import { Pages } from "../../ui/grid/pages";
-import { sortIn, sorting } from "../../ui/grid/sorting";
 import { SortBar } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
@@ -44,17 +44,14 @@ const TONES = {
 export function CopiesPage() {
   useTitle("Copies");
   const { cluster } = route.useParams();
-  const { from, topic, page = 1, ...search } = route.useSearch();
-  const sort = sortIn(COPY_SORTS, search.sort, "-created_at");
+  const { from, topic, ...search } = route.useSearch();
+  const { sort, page, show, by, turning } = useOrder(COPY_SORTS, "-created_at");
   const state = COPY_STATES.find((known) => known === search.state);
   const navigate = useNavigate({ from: "/c/$cluster/copies" });
   const list = useQuery({
     ...copiesQuery(cluster, { source: topic, state, sort, page }),
     placeholderData: keepPreviousData,
   });
-  const by = sorting<(typeof COPY_SORTS)[number]>(sort, (next) =>
-    navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) }),
-  );
   const [undoing, setUndoing] = useState<Copy | null>(null);
   const failure = failureOf(list);
   const rows = list.data?.rows;
@@ -80,17 +77,9 @@ export function CopiesPage() {
               size="xs"
               value={state ?? ""}
               data={[{ value: "", label: "Any state" }, ...COPY_STATES]}
-              onChange={(event) => {
-                const next = event.currentTarget.value || undefined;
-                navigate({ search: (before) => ({ ...before, state: next, page: undefined }) });
-              }}
+              onChange={(event) => show({ state: event.currentTarget.value || undefined })}
             />
-            <Pages
-              page={page}
-              total={list.data?.total}
-              per={PER_PAGE}
-              onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
-            />
+            <Pages {...turning} total={list.data?.total} per={PER_PAGE} />
           </>
         }
       >

@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
@@ -9,8 +9,9 @@ import { Freshness } from "../../shared/freshness";
 import { TopicLink } from "../../shared/topic-link";
 import { FilterInput } from "../../ui/filter-input";
 import { Pages } from "../../ui/grid/pages";
-import { sortIn, sorting } from "../../ui/grid/sorting";
+import type { SortableBy } from "../../ui/grid/sorting";
 import { type Column, Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
@@ -21,7 +22,6 @@ import {
   type GroupKey,
   groupsQuery,
   LETTER_SORTS,
-  type LetterSort,
   type LetterTopic,
   lettersQuery,
   PER_PAGE,
@@ -35,17 +35,13 @@ const route = getRouteApi("/c/$cluster/dead-letters");
 export function LettersPage() {
   useTitle("Dead letters");
   const { cluster } = route.useParams();
-  const { q, topic, shape, reason = "", origin = "", subscription = "", ...search } = route.useSearch();
-  const { page = 1 } = search;
-  const sort = sortIn(LETTER_SORTS, search.sort, "name");
-  const navigate = useNavigate({ from: "/c/$cluster/dead-letters" });
+  const { q, topic, shape, reason = "", origin = "", subscription = "" } = route.useSearch();
+  const { sort, page, show, by, turning } = useOrder(LETTER_SORTS, "name");
   const list = useQuery({
     ...lettersQuery(cluster, q, sort, page),
     placeholderData: keepPreviousData,
   });
-  const columns = useTopicColumns(sort, (next) =>
-    navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) }),
-  );
+  const columns = useTopicColumns(by);
   const failure = failureOf(list);
   const chosen = topic ? refOf(topic) : null;
   return (
@@ -64,23 +60,14 @@ export function LettersPage() {
           key={`q ${cluster}`}
           label="Filter by name"
           value={q ?? ""}
-          write={(value, replace) =>
-            navigate({ search: (before) => ({ ...before, q: value || undefined, page: undefined }), replace })
-          }
+          write={(value, replace) => show({ q: value || undefined }, replace)}
         />
       </search>
       <Panel
         title="Topics"
         note={list.data && count(list.data.total)}
         flush
-        actions={
-          <Pages
-            page={page}
-            total={list.data?.total}
-            per={PER_PAGE}
-            onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
-          />
-        }
+        actions={<Pages {...turning} total={list.data?.total} per={PER_PAGE} />}
       >
         {failure && <ErrorNotice error={failure} title="The topics could not be read" />}
         {!list.data && !failure && <Loading label="Looking for dead letters" rows={4} />}
@@ -110,9 +97,8 @@ export function LettersPage() {
   );
 }
 
-function useTopicColumns(sort: LetterSort, onSort: (next: LetterSort) => void): Column<LetterTopic>[] {
+function useTopicColumns(by: SortableBy<(typeof LETTER_SORTS)[number]>): Column<LetterTopic>[] {
   const now = useServerNow();
-  const by = sorting<(typeof LETTER_SORTS)[number]>(sort, onSort);
   return [
     {
       ...by("name"),

@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { answerOf, api, given } from "../../api/client";
+import { answerOf, api, given, rowsOf } from "../../api/client";
 import type { components } from "../../api/schema";
 import type { TopicRef } from "../../shared/topic-link";
 import type { Sort } from "../../ui/grid/sorting";
@@ -44,8 +44,7 @@ export const lettersQuery = (cluster: string, q: string | undefined, sort: Lette
   queryOptions({
     queryKey: ["dead letters", cluster, q, sort, page],
     queryFn: ({ signal }) => {
-      const window = { offset: (page - 1) * PER_PAGE, limit: PER_PAGE };
-      const params = { path: { cluster }, query: given({ q, sort, ...window }) };
+      const params = { path: { cluster }, query: given({ q, sort, ...rowsOf(page, PER_PAGE) }) };
       return answerOf(api.GET(`${BASE}/dead-letters`, { params, signal }));
     },
     refetchInterval: RESTING_MS,
@@ -67,8 +66,7 @@ export const copiesQuery = (cluster: string, { page, ...filter }: CopyFilter) =>
   queryOptions({
     queryKey: ["copies", cluster, filter, page],
     queryFn: ({ signal }) => {
-      const window = { offset: (page - 1) * PER_PAGE, limit: PER_PAGE };
-      const params = { path: { cluster }, query: given({ ...filter, ...window }) };
+      const params = { path: { cluster }, query: given({ ...filter, ...rowsOf(page, PER_PAGE) }) };
       return answerOf(api.GET(`${BASE}/copies`, { params, signal }));
     },
     refetchInterval: ({ state }) => (state.data?.rows.every(isOver) === false ? WORKING_MS : RESTING_MS),

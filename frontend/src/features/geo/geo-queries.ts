@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { answerOf, api, given } from "../../api/client";
+import { answerOf, api, given, rowsOf } from "../../api/client";
 import type { components } from "../../api/schema";
 import { ApiError } from "../../lib/errors";
 
@@ -18,7 +18,7 @@ export interface LinkFilter {
   cause?: string | undefined;
   all?: string | undefined;
   sort?: string | undefined;
-  offset?: number | undefined;
+  page: number;
 }
 
 export const PAGE_ROWS = 100;
@@ -33,13 +33,19 @@ export function endsQuery(cluster: string) {
   });
 }
 
-export function linkQuery({ cluster, remote, ...rest }: LinkFilter) {
+/** The parameters of a page of the topics, as the call and the channel have them. */
+export function windowOf({ page, ...filter }: LinkFilter) {
+  return { ...filter, ...rowsOf(page, PAGE_ROWS) };
+}
+
+export function linkQuery(filter: LinkFilter) {
+  const { cluster, remote, ...rest } = windowOf(filter);
   return queryOptions({
     queryKey: ["link", cluster, remote, rest],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET("/api/v1/clusters/{cluster}/geo/links/{remote}", {
-          params: { path: { cluster, remote }, query: given({ ...rest, limit: PAGE_ROWS }) },
+          params: { path: { cluster, remote }, query: given(rest) },
           signal,
         }),
       ),

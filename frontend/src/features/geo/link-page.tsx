@@ -1,6 +1,6 @@
 import { Button, Switch } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, Link as RouterLink, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link as RouterLink } from "@tanstack/react-router";
 import { useLive, usePolling } from "../../api/live";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
@@ -10,38 +10,30 @@ import { Freshness } from "../../shared/freshness";
 import { Badge } from "../../ui/badge";
 import { Fact } from "../../ui/fact";
 import { FilterInput } from "../../ui/filter-input";
+import { Pages } from "../../ui/grid/pages";
+import type { SortableBy } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./geo.module.css";
-import { type LinkAnswer, type LinkFilter, type LinkTopic, linkQuery, PAGE_ROWS } from "./geo-queries";
+import { type LinkAnswer, type LinkTopic, linkQuery, PAGE_ROWS, windowOf } from "./geo-queries";
 import { CAUSES } from "./joined-links";
-import { DEFAULT_ORDER, type LinkOrder } from "./link-search";
+import { LINK_SORTS } from "./link-search";
 
 const route = getRouteApi("/c/$cluster/geo/$remote");
-const ORDERS: [LinkOrder, string][] = [
-  ["-delay", "Longest delay"],
-  ["-backlog", "Largest backlog"],
-  ["cause", "Cause"],
-  ["topic", "Name"],
-];
 
 /** The topics of one link that are behind, and why. */
 export function LinkPage() {
   const { cluster, remote } = route.useParams();
-  const { q, cause, all, sort = DEFAULT_ORDER, offset } = route.useSearch();
+  const { q, cause, all } = route.useSearch();
+  const { sort, page, show, by, turning } = useOrder(LINK_SORTS, "-delay");
   useTitle(`${cluster} → ${remote}`);
-  const navigate = useNavigate({ from: "/c/$cluster/geo/$remote" });
-  const filter: LinkFilter = { cluster, remote, q, cause, all, sort, offset };
+  const filter = { cluster, remote, q, cause, all, sort, page };
   const query = linkQuery(filter);
-  useLive("link", { ...filter, limit: PAGE_ROWS }, query.queryKey);
+  useLive("link", windowOf(filter), query.queryKey);
   const found = useQuery({ ...query, refetchInterval: usePolling(), placeholderData: (before) => before });
-  const show = (next: Partial<LinkFilter>, replace = false) =>
-    navigate({
-      search: (before) => ({ ...before, offset: undefined, ...next }) as typeof before,
-      replace,
-    });
   const answer = found.data;
   return (
     <Page>
@@ -67,6 +59,7 @@ export function LinkPage() {
           <Panel
             title={all ? "Topics" : "Who is behind"}
             note={plural(answer.total, "topic or partition", "topics and partitions")}
+            actions={<Pages {...turning} total={answer.total} per={PAGE_ROWS} />}
             flush
           >
             <search className={styles.filters}>
@@ -74,9 +67,8 @@ export function LinkPage() {
                 key={`q ${cluster} ${remote}`}
                 label="Words of the topic"
                 value={q ?? ""}
-                write={(value, replace) => show({ q: value }, replace)}
+                write={(value, replace) => show({ q: value || undefined }, replace)}
               />
-              <Orders sort={sort} show={show} />
               <Switch
                 label="Also topics that are not behind"
                 checked={all === "1"}
@@ -89,16 +81,14 @@ export function LinkPage() {
               rows={answer.rows}
               cluster={cluster}
               isFiltered={Boolean(q || cause || all)}
+              by={by}
             />
-            <Pager answer={answer} show={show} />
           </Panel>
         </>
       )}
     </Page>
   );
 }
-
-type Show = (next: Partial<LinkFilter>, replace?: boolean) => void;
 
 function Summary({ link }: { link: NonNullable<LinkAnswer["link"]> }) {
   const now = useServerNow();
@@ -125,27 +115,16 @@ function Summary({ link }: { link: NonNullable<LinkAnswer["link"]> }) {
   );
 }
 
-function Orders({ sort, show }: { sort: string; show: Show }) {
-  return (
-    <fieldset className={styles.filters}>
-      <legend className="visually-hidden">Order</legend>
-      {ORDERS.map(([order, label]) => (
-        <Button
-          key={order}
-          size="compact-sm"
-          variant={sort === order ? "filled" : "default"}
-          aria-pressed={sort === order}
-          onClick={() => show({ sort: order })}
-        >
-          {label}
-        </Button>
-      ))}
-    </fieldset>
-  );
-}
-
 /** The causes with their numbers of topics; one shows its topics alone. */
-function CausePicker({ answer, cause, show }: { answer: LinkAnswer; cause: string | undefined; show: Show }) {
+function CausePicker({
+  answer,
+  cause,
+  show,
+}: {
+  answer: LinkAnswer;
+  cause: string | undefined;
+  show: (change: { cause: string | undefined }) => void;
+}) {
   if (answer.causes.length === 0) return null;
   return (
     <fieldset className={styles.filters}>
@@ -170,11 +149,13 @@ function Topics({
   cluster,
   remote,
   isFiltered,
+  by,
 }: {
   rows: readonly LinkTopic[];
   cluster: string;
   remote: string;
   isFiltered: boolean;
+  by: SortableBy<(typeof LINK_SORTS)[number]>;
 }) {
   const now = useServerNow();
   return (
@@ -191,6 +172,7 @@ function Topics({
       }
       columns={[
         {
+          ...by("topic"),
           key: "topic",
           header: "Topic",
           cell: ({ tenant, namespace, topic, name }) => (
@@ -205,6 +187,7 @@ function Topics({
           ),
         },
         {
+          ...by("cause"),
           key: "cause",
           header: "Why",
           grow: true,
@@ -218,15 +201,28 @@ function Topics({
             </div>
           ),
         },
-        { key: "backlog", header: "Backlog", numeric: true, cell: ({ backlog }) => count(backlog) },
         {
+          ...by("backlog", true),
+          key: "backlog",
+          header: "Backlog",
+          numeric: true,
+          cell: ({ backlog }) => count(backlog),
+        },
+        {
+          ...by("delay", true),
           key: "delay",
           header: "Delay",
           numeric: true,
           cell: ({ oldest_at }) =>
             oldest_at === null ? "—" : oldest_at === 0 ? "none" : duration((now - oldest_at) / 1000),
         },
-        { key: "rate", header: "Sent/s", numeric: true, cell: ({ msg_rate }) => rate(msg_rate) },
+        {
+          ...by("msg_rate", true),
+          key: "rate",
+          header: "Sent/s",
+          numeric: true,
+          cell: ({ msg_rate }) => rate(msg_rate),
+        },
         {
           key: "audit",
           header: "Analysis",
@@ -250,31 +246,5 @@ function Topics({
         },
       ]}
     />
-  );
-}
-
-function Pager({ answer, show }: { answer: LinkAnswer; show: Show }) {
-  const { offset, limit, total } = answer;
-  if (total <= limit && offset === 0) return null;
-  return (
-    <nav className={styles.filters} aria-label="Pages of topics">
-      <Button
-        size="compact-sm"
-        variant="default"
-        disabled={offset === 0}
-        onClick={() => show({ offset: Math.max(offset - PAGE_ROWS, 0) || undefined })}
-      >
-        Previous
-      </Button>
-      <span>{`${count(Math.min(offset + 1, total))} to ${count(Math.min(offset + limit, total))} of ${count(total)}`}</span>
-      <Button
-        size="compact-sm"
-        variant="default"
-        disabled={offset + limit >= total}
-        onClick={() => show({ offset: offset + PAGE_ROWS })}
-      >
-        Next
-      </Button>
-    </nav>
   );
 }

@@ -1,4 +1,3 @@
-import { TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { failureOf } from "../../lib/errors";
@@ -6,10 +5,11 @@ import { count, dateTime } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
 import { useCluster } from "../../shared/topic-link";
 import { ActionButton } from "../../ui/action-button";
+import { FilterInput } from "../../ui/filter-input";
 import { Pages } from "../../ui/grid/pages";
-import { sortIn, sorting } from "../../ui/grid/sorting";
+import type { SortableBy } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
-import { SearchIcon } from "../../ui/icons";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
@@ -17,15 +17,15 @@ import { rolesOf } from "./known-roles";
 import { NewPersonDialog } from "./new-person-dialog";
 import styles from "./people.module.css";
 import { Roles, StateOf } from "./person-words";
-import { PEOPLE_SORTS, PER_PAGE, type PeopleSort, type PersonRow, peopleQuery } from "./queries";
+import { PEOPLE_SORTS, PER_PAGE, type PersonRow, peopleQuery } from "./queries";
 
 const route = getRouteApi("/people");
 
 /** The people who may sign in. */
 export function PeoplePage() {
   useTitle("People");
-  const { q = "", act, page = 1, ...search } = route.useSearch();
-  const sort = sortIn(PEOPLE_SORTS, search.sort, "name");
+  const { q = "", act } = route.useSearch();
+  const { sort, page, show, by, turning } = useOrder(PEOPLE_SORTS, "name");
   const navigate = useNavigate({ from: "/people" });
   const list = useQuery(peopleQuery(q, sort, page));
   const whyNot = useWhyNot(useCluster(), {});
@@ -52,23 +52,11 @@ export function PeoplePage() {
         flush
         actions={
           <>
-            <Pages
-              page={page}
-              total={list.data?.total}
-              per={PER_PAGE}
-              onTurn={(to) => navigate({ search: (before) => ({ ...before, page: to }) })}
-            />
-            <TextInput
-              size="xs"
-              aria-label="Part of the name"
-              placeholder="Part of the name"
-              leftSection={<SearchIcon size={14} />}
-              className={styles.filter ?? ""}
+            <Pages {...turning} total={list.data?.total} per={PER_PAGE} />
+            <FilterInput
+              label="Part of the name"
               value={q}
-              onChange={(event) => {
-                const text = event.currentTarget.value || undefined;
-                navigate({ search: (before) => ({ ...before, q: text, page: undefined }), replace: true });
-              }}
+              write={(value, replace) => show({ q: value || undefined }, replace)}
             />
           </>
         }
@@ -77,12 +65,7 @@ export function PeoplePage() {
           <ErrorNotice error={failure} title="The people could not be listed" onRetry={list.refetch} />
         )}
         {rows ? (
-          <Rows
-            rows={rows}
-            isFiltered={q !== ""}
-            sort={sort}
-            onSort={(next) => navigate({ search: (before) => ({ ...before, sort: next, page: undefined }) })}
-          />
+          <Rows rows={rows} isFiltered={q !== ""} by={by} />
         ) : (
           !failure && <Loading label="Loading people" rows={4} />
         )}
@@ -97,15 +80,12 @@ export function PeoplePage() {
 function Rows({
   rows,
   isFiltered,
-  sort,
-  onSort,
+  by,
 }: {
   rows: readonly PersonRow[];
   isFiltered: boolean;
-  sort: PeopleSort;
-  onSort: (next: PeopleSort) => void;
+  by: SortableBy<(typeof PEOPLE_SORTS)[number]>;
 }) {
-  const by = sorting<(typeof PEOPLE_SORTS)[number]>(sort, onSort);
   return (
     <Table
       caption="People"

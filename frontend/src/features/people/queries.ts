@@ -1,5 +1,5 @@
 import { keepPreviousData, type QueryClient, queryOptions } from "@tanstack/react-query";
-import { answerOf, api, given } from "../../api/client";
+import { answerOf, api, given, rowsOf } from "../../api/client";
 import type { components } from "../../api/schema";
 import type { Sort } from "../../ui/grid/sorting";
 
@@ -30,7 +30,7 @@ export function peopleQuery(q: string, sort: PeopleSort = "name", page = 1) {
       answerOf(
         api.GET("/api/v1/people", {
           params: {
-            query: given({ q: q || undefined, sort, offset: (page - 1) * PER_PAGE, limit: PER_PAGE }),
+            query: given({ q: q || undefined, sort, ...rowsOf(page, PER_PAGE) }),
           },
           signal,
         }),

@@ -1,14 +1,13 @@
 import { createRoute } from "@tanstack/react-router";
 import * as z from "zod/mini";
-import { searchText } from "../../lib/url-state";
+import { listSearch, searchText } from "../../lib/url-state";
 import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
 import { cluster } from "../../shared/roots";
 import { TenantsIcon } from "../../ui/icons";
 import { namespaceQuery, namespacesQuery, tenantsQuery } from "./queries";
 
-const sort = z.catch(z.optional(z.string().check(z.regex(/^-?[a-z_]{1,20}$/))), undefined);
-const search = z.object({ q: searchText, sort });
+const search = z.object({ q: searchText, ...listSearch });
 
 const list = createRoute({
   getParentRoute: () => cluster,

@@ -1,9 +1,7 @@
-import { TextInput } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useHealth } from "../../api/health";
 import { failureOf } from "../../lib/errors";
-import { count, plural, time } from "../../lib/format";
-import { SearchIcon } from "../../ui/icons";
+import { time } from "../../lib/format";
 import { ErrorNotice, Loading } from "../../ui/states";
 import styles from "./tenants.module.css";
 
@@ -30,13 +28,11 @@ export function Listing({
   answered,
   what,
   total,
-  shown,
   children,
 }: {
   answered: Answered;
   what: string;
   total: number | undefined;
-  shown: number;
   children: ReactNode;
 }) {
   return (
@@ -55,25 +51,6 @@ export function Listing({
       {total === undefined
         ? answered.error === null && <Loading label={`Loading ${what}s`} rows={6} />
         : children}
-      {total !== undefined && total > shown && (
-        <p className={styles.rest}>
-          {count(shown)} of {plural(total, what)} are shown; narrow the filter to see others.
-        </p>
-      )}
     </>
-  );
-}
-
-export function Filter({ value, onChange }: { value: string; onChange: (text: string) => void }) {
-  return (
-    <TextInput
-      size="xs"
-      aria-label="Part of the name"
-      placeholder="Part of the name"
-      leftSection={<SearchIcon size={14} />}
-      className={styles.filter ?? ""}
-      value={value}
-      onChange={(event) => onChange(event.currentTarget.value)}
-    />
   );
 }

@@ -1,8 +1,9 @@
 import { keepPreviousData, type QueryClient, queryOptions } from "@tanstack/react-query";
-import { answerOf, api, given } from "../../api/client";
+import { answerOf, api, given, rowsOf } from "../../api/client";
 import type { components } from "../../api/schema";
 import type { NamespaceId, Policy } from "../../shared/policies/policy-queries";
 import type { Properties } from "../../shared/properties/property-lines";
+import type { Sort } from "../../ui/grid/sorting";
 
 type Schemas = components["schemas"];
 
@@ -17,18 +18,28 @@ export interface TenantId {
   tenant: string;
 }
 
-/** Rows shown of a list; its filter finds the others. */
-export const SHOWN = 200;
+export const TENANT_SORTS = [
+  "name",
+  "topics",
+  "backlog",
+  "oldest_age",
+  "msg_rate_in",
+  "msg_rate_out",
+  "storage_bytes",
+] as const;
+export type TenantField = (typeof TENANT_SORTS)[number];
+type TenantSort = Sort<TenantField>;
+export const PER_PAGE = 100;
 const REFRESH_MS = 10_000;
 const ONE = "/api/v1/clusters/{cluster}/tenants/{tenant}/namespaces/{namespace}";
 
-export function tenantsQuery(cluster: string, q: string, sort?: string) {
+export function tenantsQuery(cluster: string, q: string, sort: TenantSort = "name", page = 1) {
   return queryOptions({
-    queryKey: ["tenants", cluster, "list", q, sort],
+    queryKey: ["tenants", cluster, "list", q, sort, page],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET("/api/v1/clusters/{cluster}/tenants", {
-          params: { path: { cluster }, query: given({ q: q || undefined, sort, limit: SHOWN }) },
+          params: { path: { cluster }, query: given({ q: q || undefined, sort, ...rowsOf(page, PER_PAGE) }) },
           signal,
         }),
       ),
@@ -37,13 +48,21 @@ export function tenantsQuery(cluster: string, q: string, sort?: string) {
   });
 }
 
-export function namespacesQuery({ cluster, tenant }: TenantId, q: string, sort?: string) {
+export function namespacesQuery(
+  { cluster, tenant }: TenantId,
+  q: string,
+  sort: TenantSort = "name",
+  page = 1,
+) {
   return queryOptions({
-    queryKey: ["tenants", cluster, "of", tenant, q, sort],
+    queryKey: ["tenants", cluster, "of", tenant, q, sort, page],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET("/api/v1/clusters/{cluster}/tenants/{tenant}/namespaces", {
-          params: { path: { cluster, tenant }, query: given({ q: q || undefined, sort, limit: SHOWN }) },
+          params: {
+            path: { cluster, tenant },
+            query: given({ q: q || undefined, sort, ...rowsOf(page, PER_PAGE) }),
+          },
           signal,
         }),
       ),

@@ -7,16 +7,19 @@ import { useWhyNot } from "../../shared/access/may";
 import { AnalyseLink } from "../../shared/analyses/analyse-link";
 import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
+import { FilterInput } from "../../ui/filter-input";
+import { Pages } from "../../ui/grid/pages";
 import { Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { NamespaceDeletion, TenantDeletion } from "./deletions";
-import { Filter, Listing, ReadAt } from "./listing";
+import { Listing, ReadAt } from "./listing";
 import { NamespaceDialog } from "./namespace-dialog";
-import { type NamespaceRow, namespacesQuery } from "./queries";
+import { type NamespaceRow, namespacesQuery, PER_PAGE, TENANT_SORTS } from "./queries";
 import { Quota } from "./quota";
-import { Order, orderOf, sumColumns } from "./sums";
+import { sumColumns } from "./sums";
 import { TenantDialog } from "./tenant-dialog";
 import styles from "./tenants.module.css";
 
@@ -29,10 +32,10 @@ type Open = { dialog: "create" | "change" | "delete" } | { dialog: "finish"; nam
 export function TenantPage() {
   const id = route.useParams();
   useTitle(id.tenant);
-  const { q = "", ...search } = route.useSearch();
-  const sort = orderOf(search.sort);
+  const { q = "" } = route.useSearch();
+  const { sort, page, show, by, turning } = useOrder(TENANT_SORTS, "name");
   const navigate = useNavigate({ from: "/c/$cluster/tenants/$tenant" });
-  const list = useQuery(namespacesQuery(id, q, sort));
+  const list = useQuery(namespacesQuery(id, q, sort, page));
   const [open, setOpen] = useState<Open>(null);
   const whyNot = useWhyNot(id.cluster, { tenant: id.tenant });
   const close = () => setOpen(null);
@@ -93,20 +96,16 @@ export function TenantPage() {
         flush
         actions={
           <>
-            <Order
-              value={sort}
-              onPick={(next) => navigate({ search: (before) => ({ ...before, sort: next }) })}
-            />
-            <Filter
+            <Pages {...turning} total={list.data?.total} per={PER_PAGE} />
+            <FilterInput
+              label="Part of the name"
               value={q}
-              onChange={(text) =>
-                navigate({ search: (before) => ({ ...before, q: text || undefined }), replace: true })
-              }
+              write={(value, replace) => show({ q: value || undefined }, replace)}
             />
           </>
         }
       >
-        <Listing answered={list} what="namespace" total={list.data?.total} shown={rows.length}>
+        <Listing answered={list} what="namespace" total={list.data?.total}>
           <Table
             caption={`Namespaces of ${id.tenant}`}
             rows={rows}
@@ -114,6 +113,7 @@ export function TenantPage() {
             empty={<Empty title={q ? "No namespace matches" : "No namespace yet"} />}
             columns={[
               {
+                ...by("name"),
                 key: "name",
                 header: "Namespace",
                 grow: true,
@@ -156,7 +156,7 @@ export function TenantPage() {
                   </Link>
                 ),
               },
-              ...sumColumns<NamespaceRow>(),
+              ...sumColumns<NamespaceRow>(by),
               { key: "quota", header: "Quota used", numeric: true, cell: (row) => <Quota of={row.quotas} /> },
               { key: "policies", header: "Policies set", numeric: true, cell: (row) => count(row.policies) },
             ]}

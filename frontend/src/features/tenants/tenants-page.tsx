@@ -3,13 +3,16 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { count } from "../../lib/format";
 import { useMayRead, useWhyNot } from "../../shared/access/may";
 import { ActionButton } from "../../ui/action-button";
+import { FilterInput } from "../../ui/filter-input";
+import { Pages } from "../../ui/grid/pages";
 import { Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
-import { Filter, Listing, ReadAt } from "./listing";
-import { type ListedTenant, tenantsQuery } from "./queries";
-import { Order, orderOf, sumColumns } from "./sums";
+import { Listing, ReadAt } from "./listing";
+import { type ListedTenant, PER_PAGE, TENANT_SORTS, tenantsQuery } from "./queries";
+import { sumColumns } from "./sums";
 import { TenantDialog } from "./tenant-dialog";
 import styles from "./tenants.module.css";
 
@@ -18,10 +21,10 @@ const route = getRouteApi("/c/$cluster/tenants");
 export function TenantsPage() {
   useTitle("Tenants");
   const { cluster } = route.useParams();
-  const { q = "", act, ...search } = route.useSearch();
-  const sort = orderOf(search.sort);
+  const { q = "", act } = route.useSearch();
+  const { sort, page, show, by, turning } = useOrder(TENANT_SORTS, "name");
   const navigate = useNavigate({ from: "/c/$cluster/tenants" });
-  const list = useQuery(tenantsQuery(cluster, q, sort));
+  const list = useQuery(tenantsQuery(cluster, q, sort, page));
   const setCreating = (open: boolean) =>
     navigate({
       search: (before) => ({ ...before, act: open ? ("create" as const) : undefined }),
@@ -47,20 +50,16 @@ export function TenantsPage() {
         flush
         actions={
           <>
-            <Order
-              value={sort}
-              onPick={(next) => navigate({ search: (before) => ({ ...before, sort: next }) })}
-            />
-            <Filter
+            <Pages {...turning} total={list.data?.total} per={PER_PAGE} />
+            <FilterInput
+              label="Part of the name"
               value={q}
-              onChange={(text) =>
-                navigate({ search: (before) => ({ ...before, q: text || undefined }), replace: true })
-              }
+              write={(value, replace) => show({ q: value || undefined }, replace)}
             />
           </>
         }
       >
-        <Listing answered={list} what="tenant" total={list.data?.total} shown={rows.length}>
+        <Listing answered={list} what="tenant" total={list.data?.total}>
           <Table
             caption="Tenants"
             rows={rows}
@@ -72,6 +71,7 @@ export function TenantsPage() {
             }
             columns={[
               {
+                ...by("name"),
                 key: "name",
                 header: "Tenant",
                 grow: true,
@@ -93,12 +93,13 @@ export function TenantsPage() {
                 cell: (row) => count(row.namespaces),
               },
               {
+                ...by("topics", true),
                 key: "topics",
                 header: "Topics",
                 numeric: true,
                 cell: (row) => (row.numbers ? count(row.numbers.topics) : "—"),
               },
-              ...sumColumns<ListedTenant>(),
+              ...sumColumns<ListedTenant>(by),
               { key: "roles", header: "Admin roles", cell: (row) => <Words words={row.admin_roles} /> },
               {
                 key: "clusters",

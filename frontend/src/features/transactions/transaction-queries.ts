@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { answerOf, api, given } from "../../api/client";
+import { answerOf, api, given, rowsOf } from "../../api/client";
 import type { components } from "../../api/schema";
 import type { Sort } from "../../ui/grid/sorting";
 
@@ -25,7 +25,7 @@ export function transactionsQuery(
         api.GET("/api/v1/clusters/{cluster}/transactions", {
           params: {
             path: { cluster },
-            query: given({ ...filter, offset: (page - 1) * PER_PAGE, limit: PER_PAGE }),
+            query: given({ ...filter, ...rowsOf(page, PER_PAGE) }),
           },
           signal,
         }),

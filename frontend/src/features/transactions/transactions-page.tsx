@@ -1,6 +1,6 @@
 import { Button, NativeSelect } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { getRouteApi } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime, duration, plural } from "../../lib/format";
@@ -13,8 +13,9 @@ import { TopicLink } from "../../shared/topic-link";
 import { ActionButton } from "../../ui/action-button";
 import { FilterInput } from "../../ui/filter-input";
 import { Pages } from "../../ui/grid/pages";
-import { sortIn, sorting } from "../../ui/grid/sorting";
+import type { SortableBy } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Since } from "../../ui/since";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -25,7 +26,6 @@ import {
   PER_PAGE,
   TRANSACTION_SORTS,
   type Transaction,
-  type TransactionField,
   transactionsQuery,
 } from "./transaction-queries";
 import { AGES, ageOf, idOf, NAMED_MAX, placesOf, reportedNumber, silentText } from "./transaction-words";
@@ -37,17 +37,14 @@ const COORDINATORS_PX = 320;
 export function TransactionsPage() {
   useTitle("Transactions");
   const { cluster } = route.useParams();
-  const { q, older, page = 1, ...search } = route.useSearch();
-  const sort = sortIn(TRANSACTION_SORTS, search.sort, "since");
-  const navigate = useNavigate({ from: "/c/$cluster/transactions" });
+  const { q, older } = route.useSearch();
+  const { sort, page, show, by, turning } = useOrder(TRANSACTION_SORTS, "since");
   const found = useQuery(transactionsQuery(cluster, { q, older: ageOf(older), sort, page }));
   const whyNot = useWhyNot(cluster, {});
   const [aborted, setAborted] = useState<Transaction>();
   const answer = found.data;
   const isFiltered = Boolean(q || ageOf(older));
   const silent = answer ? silentText(answer.coordinators) : "";
-  const show = (change: Partial<ReturnType<typeof route.useSearch>>, replace = false) =>
-    navigate({ search: (before) => ({ ...before, page: undefined, ...change }), replace });
   return (
     <Page>
       <PageHead
@@ -104,10 +101,8 @@ export function TransactionsPage() {
             total={answer.total}
             isFiltered={isFiltered}
             isPartial={silent !== ""}
-            by={sorting<TransactionField>(sort, (next) => show({ sort: next }))}
-            pages={
-              <Pages page={page} total={answer.total} per={PER_PAGE} onTurn={(to) => show({ page: to })} />
-            }
+            by={by}
+            pages={<Pages {...turning} total={answer.total} per={PER_PAGE} />}
             why={whyNot("abortTransaction")}
             onAbort={setAborted}
           />
@@ -143,7 +138,7 @@ function Open({
   total: number;
   isFiltered: boolean;
   isPartial: boolean;
-  by: ReturnType<typeof sorting<TransactionField>>;
+  by: SortableBy<(typeof TRANSACTION_SORTS)[number]>;
   pages: ReactNode;
   why: string | null;
   onAbort: (row: Transaction) => void;

@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { answerOf, api, given } from "../../api/client";
+import { answerOf, api, given, rowsOf } from "../../api/client";
 import type { Sort } from "../../ui/grid/sorting";
 
 export const ROLE_SORTS = ["role", "tenants", "namespaces", "grants"] as const;
@@ -15,7 +15,7 @@ export function rolesQuery(cluster: string, q: string, sort: RoleSort = "role", 
         api.GET("/api/v1/clusters/{cluster}/roles", {
           params: {
             path: { cluster },
-            query: given({ q: q || undefined, sort, offset: (page - 1) * SHOWN, limit: SHOWN }),
+            query: given({ q: q || undefined, sort, ...rowsOf(page, SHOWN) }),
           },
           signal,
         }),

@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { answerOf, api, given } from "../../api/client";
+import { answerOf, api, given, rowsOf } from "../../api/client";
 import type { components } from "../../api/schema";
 import type { Sort } from "../../ui/grid/sorting";
 
@@ -33,7 +33,7 @@ export function changeSetsQuery(cluster: string, sort: ChangeSetSort, page: numb
         api.GET(SETS, {
           params: {
             path: { cluster },
-            query: { sort, offset: (page - 1) * PER_PAGE, limit: PER_PAGE },
+            query: { sort, ...rowsOf(page, PER_PAGE) },
           },
           signal,
         }),
@@ -71,7 +71,7 @@ export function changeItemsQuery(
         api.GET(`${SETS}/{set_id}/items`, {
           params: {
             path: { cluster, set_id: id },
-            query: given({ q, state, sort, offset: (page - 1) * PER_PAGE, limit: PER_PAGE }),
+            query: given({ q, state, sort, ...rowsOf(page, PER_PAGE) }),
           },
           signal,
         }),

@@ -35,9 +35,15 @@ export function sortIn<Key extends string>(
   return fields.some((known) => known === field) ? (text as Sort<Key>) : fallback;
 }
 
+/** The sortable part of a column, by its field. */
+export type SortableBy<Key extends string> = (key: Key, startDescending?: boolean) => Sortable;
+
 /** Returns the sortable part of a column by its field. `write` receives the order to show. */
-export function sorting<Key extends string>(current: string, write: (next: Sort<Key>) => void) {
-  return (key: Key, startDescending = false): Sortable => ({
+export function sorting<Key extends string>(
+  current: string,
+  write: (next: Sort<Key>) => void,
+): SortableBy<Key> {
+  return (key, startDescending = false) => ({
     sort: sortOf(current, key),
     onSort: () => write(nextSort(current, key, startDescending)),
   });
