@@ -38,6 +38,11 @@ FILTERS = (
     Parameter("topic", "full name"),
     *TIMES,
 )
+UNTIL = Parameter(
+    "until_id",
+    "entries up to this id: the one of the first window's answer; default the newest",
+    int,
+)
 
 
 class AuditView(ConsoleView):
@@ -48,7 +53,7 @@ class AuditView(ConsoleView):
         "get": Call(
             "listAudit",
             shapes.AuditAnswer,
-            (*FILTERS, ORDER.parameter, *WINDOW),
+            (*FILTERS, UNTIL, ORDER.parameter, *WINDOW),
             errors=(400, 403),
         )
     }

@@ -48,23 +48,30 @@ class Search(NamedTuple):
     above_id: int = 0
 
 
-async def search(params: Params, *more: Q, sort: str = "-at") -> Search:
-    """Return the entries that pass the filters of a request, and ``more``, to be listed in an order. Raises
-    InvalidField."""
+async def newest_id() -> int:
+    """Return the id of the newest entry; 0 without any."""
+    last: int | None = await _first_id(AuditEntry.objects.all(), "-id")
+    return last or 0
+
+
+async def search(params: Params, *more: Q, sort: str = "-at", until_id: int = 0) -> Search:
+    """Return the entries that pass the filters of a request, and ``more``, to be listed in an order. ``until_id``: only
+    those up to this id, which is at most the newest; 0: all. Raises InvalidField."""
     by_index = _by_index(params)
     others = [*_others(params), *more]
-    # The sums hide the indices of times and statuses, in which a range would not be in the order of the list.
+    # The sums hide the indices of ids, times and statuses, in which a range would not be in the order of the list.
     # Without a field Django takes the sum of times for a number of 32 bits, and finds nothing on PostgreSQL.
-    at = ExpressionWrapper(F("at_ms") + 0, BigIntegerField())
-    listed: Entries = AuditEntry.objects.alias(at=at, answered=F("status") + 0)
+    at, key = (ExpressionWrapper(F(name) + 0, BigIntegerField()) for name in ("at_ms", "id"))
+    listed: Entries = AuditEntry.objects.alias(at=at, key=key, answered=F("status") + 0)
+    if until_id:
+        listed = listed.filter(**{"id__lte" if sort in BY_TIME else "key__lte": until_id})
     entries = listed.filter(*by_index, *others)
     entries, newest = await _within(entries, params)
     is_filtered = by_index or any(params.get(name) for name in ("from", "to"))
     if not others and (len(by_index) <= 1 if sort in BY_TIME else not is_filtered):
         return Search(entries)
-    if newest is None:
-        last = await AuditEntry.objects.order_by("-id").values_list("id", flat=True).afirst()
-        newest = last or 0
+    last = until_id or await newest_id()
+    newest = last if newest is None else min(newest, last)
     above_id = max(newest - SEARCHED_MAX, 0)
     return Search(entries.filter(id__gt=above_id), above_id)
 

@@ -5,12 +5,13 @@ from typing import Any
 from django.db.models import Q
 
 from admin_ui.audit.changed import read_changes
-from admin_ui.audit.entry_search import COUNTED_MAX, ORDER, Search, count, search
+from admin_ui.audit.entry_search import COUNTED_MAX, ORDER, Search, count, newest_id, search
 from admin_ui.audit.verifying import Report
 from admin_ui.calls import in_thread
 from admin_ui.csv_text import csv_line
 from admin_ui.models import AuditEntry
 from admin_ui.params import LIMIT_DEFAULT, LIMIT_MAX, Params, number
+from engine.admin.api.arguments import LONG_MAX
 from engine.auth.viewer import Viewer
 from engine.base.errors import NotFound
 
@@ -31,7 +32,10 @@ async def entries(viewer: Viewer, params: Params) -> Body:
     offset = number(params, "offset", 0, 0, COUNTED_MAX)
     limit = number(params, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
     sort = ORDER.sort_of(params)
-    result = await search(params, sort=sort)
+    # Each window is of the entries up to an id: those that are added meanwhile would shift its rows.
+    newest = await newest_id()
+    until_id = min(number(params, "until_id", newest, 0, LONG_MAX), newest)
+    result = await search(params, sort=sort, until_id=until_id)
     listed = await in_thread(ORDER.window)(result.entries, sort, offset, limit)
     rows = [_row(entry) for entry in listed]
     total, exact = len(rows), True
@@ -41,6 +45,7 @@ async def entries(viewer: Viewer, params: Params) -> Body:
         "total": total,
         "exact": exact,
         "searched_since": await _searched_since(result),
+        "until_id": str(until_id),
         "offset": offset,
         "limit": limit,
         "rows": rows,

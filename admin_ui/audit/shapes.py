@@ -40,6 +40,9 @@ class AuditAnswer(s.Serializer[object]):
         allow_null=True,
         help_text="older entries were not searched: ask for them with this time as 'to'; null: all were",
     )
+    until_id = s.CharField(
+        help_text="newest entry of the list; given with further windows, it keeps their rows in place"
+    )
     offset = s.IntegerField()
     limit = s.IntegerField()
     rows = AuditRow(many=True)

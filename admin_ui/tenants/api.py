@@ -4,6 +4,7 @@ changes what is in it."""
 from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import WINDOW, Call, ClusterView, Parameter, checked, query
+from admin_ui.lists.record_order import sort_parameter
 from admin_ui.shapes import PropertiesAnswer, PropertiesBody
 from admin_ui.tenants import selectors, services, shapes
 from engine.auth.rights import AUTHENTICATED, SUPERUSER
@@ -17,7 +18,7 @@ TENANT = Parameter("tenant", place="path")
 NAMESPACE = Parameter("namespace", "without the tenant", place="path")
 FILTERED = (
     Parameter("q", "part of the name, in any case"),
-    Parameter("sort", f"{', '.join(selectors.SORTS)}; '-' in front for descending; default name"),
+    sort_parameter(selectors.SORTS, "name"),
     *WINDOW,
 )
 

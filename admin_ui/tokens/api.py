@@ -31,7 +31,8 @@ ORDER = RecordOrder(
     "-created_at",
     nullable=("expires_at_ms", "used_at_ms"),
 )
-FILTERS = (Parameter("q", "part of name, role or person, in any case"), KIND)
+TEXT = Parameter("q", "part of name, role or person, in any case")
+FILTERS = (TEXT, Parameter("role", "exact"), KIND)
 
 
 class _TokensBase(ConsoleView):
@@ -75,6 +76,8 @@ def _chosen(params: Params) -> Q:
     chosen = Q()
     if text := params.get("q"):
         chosen &= Q(name__icontains=text) | Q(role__icontains=text) | Q(person__icontains=text)
+    if role := params.get("role"):
+        chosen &= Q(role=role)
     if kind := choice(params, "kind", shapes.TOKEN_KINDS):
         chosen &= Q(person="") if kind == "role" else ~Q(person="")
     return chosen
@@ -145,7 +148,10 @@ class OwnTokensView(_OwnTokensBase):
     read_rights = write_rights = AUTHENTICATED
     calls = {
         "get": Call(
-            "listOwnTokens", shapes.TokensAnswer, (ORDER.parameter, *WINDOW), errors=(400, 403)
+            "listOwnTokens",
+            shapes.TokensAnswer,
+            (TEXT, ORDER.parameter, *WINDOW),
+            errors=(400, 403),
         ),
         "post": Call(
             "issueOwnToken",

@@ -3123,6 +3123,8 @@ export interface components {
             exact: boolean;
             /** @description older entries were not searched: ask for them with this time as 'to'; null: all were */
             searched_since: number | null;
+            /** @description newest entry of the list; given with further windows, it keeps their rows in place */
+            until_id: string;
             offset: number;
             limit: number;
             rows: components["schemas"]["AuditRow"][];
@@ -8718,6 +8720,8 @@ export interface operations {
                 to?: number;
                 /** @description full name */
                 topic?: string;
+                /** @description entries up to this id: the one of the first window's answer; default the newest */
+                until_id?: number;
             };
             header?: never;
             path?: never;
@@ -13853,8 +13857,8 @@ export interface operations {
                 offset?: number;
                 /** @description part of the name, in any case */
                 q?: string;
-                /** @description name, topics, backlog, oldest_age, msg_rate_in, msg_rate_out, storage_bytes; '-' in front for descending; default name */
-                sort?: string;
+                /** @description '-' in front for descending; default name */
+                sort?: "-backlog" | "-msg_rate_in" | "-msg_rate_out" | "-name" | "-oldest_age" | "-storage_bytes" | "-topics" | "backlog" | "msg_rate_in" | "msg_rate_out" | "name" | "oldest_age" | "storage_bytes" | "topics";
             };
             header?: never;
             path: {
@@ -14111,8 +14115,8 @@ export interface operations {
                 offset?: number;
                 /** @description part of the name, in any case */
                 q?: string;
-                /** @description name, topics, backlog, oldest_age, msg_rate_in, msg_rate_out, storage_bytes; '-' in front for descending; default name */
-                sort?: string;
+                /** @description '-' in front for descending; default name */
+                sort?: "-backlog" | "-msg_rate_in" | "-msg_rate_out" | "-name" | "-oldest_age" | "-storage_bytes" | "-topics" | "backlog" | "msg_rate_in" | "msg_rate_out" | "name" | "oldest_age" | "storage_bytes" | "topics";
             };
             header?: never;
             path: {
@@ -19970,6 +19974,8 @@ export interface operations {
                 limit?: number;
                 /** @description first row, from 0 */
                 offset?: number;
+                /** @description part of name, role or person, in any case */
+                q?: string;
                 /** @description '-' in front for descending; default -created_at */
                 sort?: "-created_at" | "-expires_at" | "-level" | "-name" | "-person" | "-role" | "-used_at" | "created_at" | "expires_at" | "level" | "name" | "person" | "role" | "used_at";
             };
@@ -20295,6 +20301,8 @@ export interface operations {
                 offset?: number;
                 /** @description part of name, role or person, in any case */
                 q?: string;
+                /** @description exact */
+                role?: string;
                 /** @description '-' in front for descending; default -created_at */
                 sort?: "-created_at" | "-expires_at" | "-level" | "-name" | "-person" | "-role" | "-used_at" | "created_at" | "expires_at" | "level" | "name" | "person" | "role" | "used_at";
             };

@@ -4,8 +4,18 @@ import { useSession } from "../../api/session/session";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
 import { useWhyNot } from "../../shared/access/may";
-import { endColumn, NAME, TIMES, type Token } from "../../shared/people/token-columns";
+import {
+  endColumn,
+  NEWEST_FIRST,
+  nameColumn,
+  TOKENS_PER_PAGE,
+  type Token,
+  type TokenField,
+  timeColumns,
+} from "../../shared/people/token-columns";
 import { ActionButton } from "../../ui/action-button";
+import { Pages } from "../../ui/grid/pages";
+import { type SortableBy, sorting } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
@@ -18,7 +28,10 @@ const TABLE_PX = 480;
 export function RoleTokens({ cluster, role }: { cluster: string; role: string }) {
   const person = useSession().session?.person;
   const isFor = person?.reads_everything === true;
-  const list = useQuery({ ...tokensQuery(role), enabled: isFor });
+  // Order and page in the address are those of the role's rights.
+  const [{ sort, page }, setShown] = useState({ sort: NEWEST_FIRST, page: 1 });
+  const list = useQuery({ ...tokensQuery(role, sort, page), enabled: isFor });
+  const by = sorting<TokenField>(sort, (next) => setShown({ sort: next, page: 1 }));
   const [open, setOpen] = useState<"new" | Token | null>(null);
   const whyNot = useWhyNot(cluster, {}, isFor);
   if (!isFor) return null;
@@ -30,14 +43,22 @@ export function RoleTokens({ cluster, role }: { cluster: string; role: string })
       note="Issued by the console"
       flush
       actions={
-        <ActionButton
-          variant="default"
-          disabled={answer?.obstacle !== ""}
-          why={whyNot("issueToken")}
-          onClick={() => setOpen("new")}
-        >
-          New token…
-        </ActionButton>
+        <>
+          <Pages
+            page={page}
+            total={answer?.total}
+            per={TOKENS_PER_PAGE}
+            onTurn={(to = 1) => setShown({ sort, page: to })}
+          />
+          <ActionButton
+            variant="default"
+            disabled={answer?.obstacle !== ""}
+            why={whyNot("issueToken")}
+            onClick={() => setOpen("new")}
+          >
+            New token…
+          </ActionButton>
+        </>
       }
     >
       {answer?.obstacle && (
@@ -49,7 +70,7 @@ export function RoleTokens({ cluster, role }: { cluster: string; role: string })
         <ErrorNotice error={failure} title="The tokens could not be listed" onRetry={list.refetch} />
       )}
       {answer ? (
-        <Rows rows={answer.rows} why={whyNot("revokeToken")} onRevoke={setOpen} />
+        <Rows rows={answer.rows} by={by} why={whyNot("revokeToken")} onRevoke={setOpen} />
       ) : (
         !failure && <Loading label="Loading tokens" rows={2} />
       )}
@@ -61,10 +82,12 @@ export function RoleTokens({ cluster, role }: { cluster: string; role: string })
 
 function Rows({
   rows,
+  by,
   why,
   onRevoke,
 }: {
   rows: readonly Token[];
+  by: SortableBy<TokenField>;
   why: string | null;
   onRevoke: (token: Token) => void;
 }) {
@@ -77,10 +100,10 @@ function Rows({
       maxHeight={TABLE_PX}
       empty={<Empty title="The console has issued no token of this role" />}
       columns={[
-        NAME,
-        { key: "level", header: "Level", cell: ({ level }) => level },
+        nameColumn(by),
+        { ...by("level"), key: "level", header: "Level", cell: ({ level }) => level },
         { key: "by", header: "Created by", wide: true, cell: ({ created_by: name }) => name },
-        ...TIMES,
+        ...timeColumns(by),
         endColumn(now, (token) => (
           <ActionButton
             size="compact-xs"

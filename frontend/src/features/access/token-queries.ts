@@ -1,25 +1,24 @@
-import { queryOptions } from "@tanstack/react-query";
-import { answerOf, api } from "../../api/client";
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { answerOf, api, rowsOf } from "../../api/client";
 import type { components } from "../../api/schema";
-import type { Token } from "../../shared/people/token-columns";
+import { NEWEST_FIRST, TOKENS_PER_PAGE, type Token, type TokenSort } from "../../shared/people/token-columns";
 
 type Schemas = components["schemas"];
 
 export type NewToken = Schemas["NewTokenBodyRequest"];
 
-const LISTED = 200;
-
-/** The tokens of a role that the console issued, newest first, and why none can be issued; empty when one can. */
-export function tokensQuery(role: string) {
+/** A page of the tokens of a role that the console issued, and why none can be issued; empty when one can. */
+export function tokensQuery(role: string, sort: TokenSort = NEWEST_FIRST, page = 1) {
   return queryOptions({
-    queryKey: ["tokens", role],
-    queryFn: async ({ signal }) => {
-      const { obstacle, rows } = await answerOf(
-        api.GET("/api/v1/tokens", { params: { query: { q: role, kind: "role", limit: LISTED } }, signal }),
-      );
-      // The search finds parts of names, too.
-      return { obstacle, rows: rows.filter((row) => row.role === role) };
-    },
+    queryKey: ["tokens", role, sort, page],
+    queryFn: ({ signal }) =>
+      answerOf(
+        api.GET("/api/v1/tokens", {
+          params: { query: { role, kind: "role", sort, ...rowsOf(page, TOKENS_PER_PAGE) } },
+          signal,
+        }),
+      ),
+    placeholderData: keepPreviousData,
   });
 }
 

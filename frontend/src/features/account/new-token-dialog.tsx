@@ -2,7 +2,7 @@ import type { Person } from "../../api/session/calls";
 import { LEVEL_WORDS, LEVELS } from "../../shared/people/level-words";
 import { MONTH, QUARTER, TokenForm, WEEK, YEAR } from "../../shared/people/token-form";
 import { Command } from "../../ui/copy";
-import { issueToken, ownTokensQuery } from "./token-queries";
+import { issueToken, OWN_TOKENS } from "./token-queries";
 
 const TIMES = [WEEK, MONTH, QUARTER, YEAR];
 
@@ -18,7 +18,7 @@ export function NewTokenDialog({ person, onClose }: { person: Person; onClose: (
       levelText={(level) => `It acts as ${person.role}: ${LEVEL_WORDS[level]}`}
       remark={() => "It serves at gateways: REST and the console's API. Brokers refuse it."}
       issue={issueToken}
-      queryKey={ownTokensQuery.queryKey}
+      queryKey={OWN_TOKENS}
       onClose={onClose}
     >
       <Command

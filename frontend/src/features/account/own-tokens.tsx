@@ -1,27 +1,42 @@
 import { Button } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Person } from "../../api/session/calls";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
-import { count, plural } from "../../lib/format";
 import { roleText } from "../../shared/people/level-words";
-import { endColumn, NAME, TIMES, type Token } from "../../shared/people/token-columns";
+import {
+  endColumn,
+  NEWEST_FIRST,
+  nameColumn,
+  TOKEN_SORTS,
+  TOKENS_PER_PAGE,
+  type Token,
+  type TokenField,
+  timeColumns,
+} from "../../shared/people/token-columns";
+import { FilterInput } from "../../ui/filter-input";
+import { Pages } from "../../ui/grid/pages";
+import type { SortableBy } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import styles from "./account.module.css";
 import { NewTokenDialog } from "./new-token-dialog";
-import { ownTokensQuery, revokeToken } from "./token-queries";
+import { OWN_TOKENS, ownTokensQuery, revokeToken } from "./token-queries";
 
 /** Tokens by which programs act for the person at the gateway. */
 export function OwnTokens({ person }: { person: Person }) {
   const client = useQueryClient();
-  const list = useQuery(ownTokensQuery);
+  const { q = "" } = useSearch({ from: "/account" });
+  const { sort, page, show, by, turning } = useOrder(TOKEN_SORTS, NEWEST_FIRST);
+  const list = useQuery(ownTokensQuery(q, sort, page));
   const [creates, setCreates] = useState(false);
   const revoke = useMutation({
     mutationFn: revokeToken,
-    onSettled: () => client.invalidateQueries({ queryKey: ownTokensQuery.queryKey }),
+    onSettled: () => client.invalidateQueries({ queryKey: OWN_TOKENS }),
   });
   const failure = failureOf(list);
   const answer = list.data;
@@ -31,13 +46,21 @@ export function OwnTokens({ person }: { person: Person }) {
       note="For your programs, at gateways"
       flush
       actions={
-        <Button
-          variant="default"
-          disabled={answer?.obstacle !== "" || person.viewing_as !== null}
-          onClick={() => setCreates(true)}
-        >
-          New token…
-        </Button>
+        <>
+          <Pages {...turning} total={answer?.total} per={TOKENS_PER_PAGE} />
+          <FilterInput
+            label="Part of the name"
+            value={q}
+            write={(value, replace) => show({ q: value || undefined }, replace)}
+          />
+          <Button
+            variant="default"
+            disabled={answer?.obstacle !== "" || person.viewing_as !== null}
+            onClick={() => setCreates(true)}
+          >
+            New token…
+          </Button>
+        </>
       }
     >
       {answer?.obstacle && (
@@ -54,16 +77,13 @@ export function OwnTokens({ person }: { person: Person }) {
       {answer ? (
         <Rows
           rows={answer.rows}
+          isFiltered={q !== ""}
+          by={by}
           revoking={revoke.isPending ? revoke.variables : null}
           onRevoke={revoke.mutate}
         />
       ) : (
         !failure && <Loading label="Loading tokens" rows={2} />
-      )}
-      {answer && answer.total > answer.rows.length && (
-        <p className={styles.rest}>
-          The newest {count(answer.rows.length)} of {plural(answer.total, "token")} are shown.
-        </p>
       )}
       {creates && <NewTokenDialog person={person} onClose={() => setCreates(false)} />}
     </Panel>
@@ -72,10 +92,14 @@ export function OwnTokens({ person }: { person: Person }) {
 
 function Rows({
   rows,
+  isFiltered,
+  by,
   revoking,
   onRevoke,
 }: {
   rows: readonly Token[];
+  isFiltered: boolean;
+  by: SortableBy<TokenField>;
   revoking: string | null;
   onRevoke: (id: string) => void;
 }) {
@@ -85,11 +109,11 @@ function Rows({
       caption="Personal tokens"
       rows={rows}
       rowKey={({ id }) => id}
-      empty={<Empty title="No personal token" />}
+      empty={<Empty title={isFiltered ? "No token matches" : "No personal token"} />}
       columns={[
-        NAME,
+        nameColumn(by),
         { key: "role", header: "Acts as", wide: true, cell: roleText },
-        ...TIMES,
+        ...timeColumns(by),
         endColumn(now, (token) => (
           <Button
             size="compact-xs"

@@ -1,19 +1,28 @@
-import { queryOptions } from "@tanstack/react-query";
-import { answerOf, api } from "../../api/client";
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { answerOf, api, given, rowsOf } from "../../api/client";
 import type { components } from "../../api/schema";
-import type { Token } from "../../shared/people/token-columns";
+import { TOKENS_PER_PAGE, type Token, type TokenSort } from "../../shared/people/token-columns";
 
 type Schemas = components["schemas"];
 
 export type NewToken = Schemas["OwnTokenBodyRequest"];
 
-export const TOKENS_SHOWN = 100;
+/** The key of all pages of the tokens. */
+export const OWN_TOKENS = ["session", "tokens"];
 
-export const ownTokensQuery = queryOptions({
-  queryKey: ["session", "tokens"],
-  queryFn: ({ signal }) =>
-    answerOf(api.GET("/api/v1/session/tokens", { params: { query: { limit: TOKENS_SHOWN } }, signal })),
-});
+export function ownTokensQuery(q: string, sort: TokenSort, page: number) {
+  return queryOptions({
+    queryKey: [...OWN_TOKENS, q, sort, page],
+    queryFn: ({ signal }) =>
+      answerOf(
+        api.GET("/api/v1/session/tokens", {
+          params: { query: given({ q: q || undefined, sort, ...rowsOf(page, TOKENS_PER_PAGE) }) },
+          signal,
+        }),
+      ),
+    placeholderData: keepPreviousData,
+  });
+}
 
 export function issueToken(body: NewToken) {
   return answerOf(api.POST("/api/v1/session/tokens", { body }));

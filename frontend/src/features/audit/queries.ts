@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { answerOf, api } from "../../api/client";
+import { answerOf, api, given } from "../../api/client";
 import type { components } from "../../api/schema";
 import { stringifySearch } from "../../lib/url-state";
 
@@ -12,13 +12,14 @@ export type AuditFilter = Record<string, string>;
 
 export const PAGE_ROWS = 100;
 
-export function auditQuery(filter: AuditFilter, sort: string, offset: number) {
+/** A page of the entries up to the id `until`; without it, of all. */
+export function auditQuery(filter: AuditFilter, sort: string, offset: number, until?: string) {
   return queryOptions({
-    queryKey: ["audit", "list", filter, sort, offset],
+    queryKey: ["audit", "list", filter, sort, offset, until],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET("/api/v1/audit", {
-          params: { query: { ...filter, sort, offset, limit: PAGE_ROWS } as never },
+          params: { query: given({ ...filter, sort, offset, limit: PAGE_ROWS, until_id: until }) as never },
           signal,
         }),
       ),

@@ -1,28 +1,23 @@
 import { useQueries, useQuery } from "@tanstack/react-query";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useRef, useState } from "react";
 import { type AuditFilter, type AuditRow, auditQuery, PAGE_ROWS } from "./queries";
-import { NEWEST_FIRST } from "./search";
 
 const AT_FIRST = { first: 0, last: 40 };
 
 /**
- * The entries around the visible ones, page by page. Further pages of the newest first end at the time of the first
- * one's newest entry, so that entries that are written meanwhile do not shift them; `renew` reads the list again.
+ * The entries around the visible ones, page by page. All pages are of the entries that the first one's answer knows, so
+ * that entries that are written meanwhile do not shift them; `renew` reads the list again.
  */
 export function useAuditWindow(filter: AuditFilter, sort: string) {
   const key = JSON.stringify([filter, sort]);
   const [range, setRange] = useState({ ...AT_FIRST, key });
   const { first, last } = range.key === key ? range : AT_FIRST;
   const head = useQuery(auditQuery(filter, sort, 0));
-  const newest = head.data?.rows[0]?.at;
-  const anchored = useMemo(
-    () => (sort === NEWEST_FIRST ? { ...filter, to: filter.to ?? String(newest) } : filter) as AuditFilter,
-    [filter, sort, newest],
-  );
+  const until = head.data?.until_id;
   const offsets: number[] = [];
   for (let page = Math.floor(first / PAGE_ROWS); page <= Math.floor(last / PAGE_ROWS); page += 1)
-    if (page > 0 && newest !== undefined) offsets.push(page * PAGE_ROWS);
-  const further = useQueries({ queries: offsets.map((offset) => auditQuery(anchored, sort, offset)) });
+    if (page > 0 && until !== undefined) offsets.push(page * PAGE_ROWS);
+  const further = useQueries({ queries: offsets.map((offset) => auditQuery(filter, sort, offset, until)) });
   const rows = new Map<number, AuditRow>();
   for (const { data } of [head, ...further])
     for (const [index, row] of data?.rows.entries() ?? []) rows.set((data?.offset ?? 0) + index, row);

@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 
 from admin_ui.audit import entry_search as searching
-from admin_ui.audit.entry_search import INDEXED, search
+from admin_ui.audit.entry_search import INDEXED, ORDER, search
 from admin_ui.csv_text import csv_line
 from admin_ui.models import AuditEntry
 from gateway.clusters.cluster import Cluster
@@ -108,7 +108,7 @@ def test_entries_are_found_by_who_what_where_and_when(changed: Gateway) -> None:
 
 
 def test_a_wrong_filter_is_refused_by_name(changed: Gateway) -> None:
-    for query in ("method=PEEK", "status=9", "from=x", "offset=5001"):
+    for query in ("method=PEEK", "status=9", "from=x", "offset=5001", "until_id=x"):
         answer = changed("GET", f"/api/v1/audit?{query}", headers=bearer(SUPERUSER))
         assert (answer.status, answer.json["field"]) == (400, query.partition("=")[0])
 
@@ -178,6 +178,35 @@ def test_large_numbers_of_entries_are_not_counted_to_the_end(
     monkeypatch.setattr(searching, "COUNTED_MAX", 4)
     body = audit(changed, "limit=2")
     assert (body["total"], body["exact"]) == (4, False)
+
+
+@pytest.mark.parametrize("sort", ORDER.parameter.enum)
+@pytest.mark.parametrize("chosen", ["", "tenant=t1&", "q=unload&", "status=4xx&from=1&"])
+def test_entries_that_are_added_do_not_move_the_rows_of_further_windows(
+    changed: Gateway, sort: str, chosen: str
+) -> None:
+    query = f"{chosen}sort={sort}"
+    whole, first = audit(changed, query), audit(changed, f"{query}&limit=2")
+    for role, method, path, body in CALLS:
+        changed(method, path, body, headers=bearer(role))
+    assert audit(changed, query)["total"] == 2 * whole["total"]
+    rows = first["rows"]
+    for offset in range(2, whole["total"], 2):
+        further = f"{query}&limit=2&offset={offset}&until_id={first['until_id']}"
+        page = audit(changed, further)
+        assert (page["total"], page["until_id"]) == (whole["total"], first["until_id"])
+        rows = rows + page["rows"]
+    assert rows == whole["rows"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("sort", ORDER.parameter.enum)
+def test_a_list_up_to_an_entry_is_read_in_its_order_without_a_sort(sort: str) -> None:
+    AuditEntry.objects.create(at_ms=7, actor="a", address="b", method="PUT", target="/")
+    entries = async_to_sync(search)({}, sort=sort, until_id=9).entries
+    for query in ORDER.queries(entries, sort):
+        plan = query[:100].explain()
+        assert "TEMP B-TREE" not in plan, plan
 
 
 @pytest.mark.django_db

@@ -284,6 +284,8 @@ def _fields(operation: str) -> list[str]:
         ("listChangeSets", change_sets, "state=finished", 1),
         ("listChangeItems", change_items, "q=t9", 1),
         ("listTokens", tokens, "q=n9", 1),
+        ("listTokens", tokens, "role=r", 3),
+        ("listTokens", tokens, "role=R", 0),
     ],
 )
 def test_filters_choose_the_rows_that_are_sorted(
