@@ -1,5 +1,4 @@
 // @vitest-environment jsdom
-import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { forgetFirstAnswer, takeFirstAnswer } from "../src/api/first-answer";
 import { FUNCTION_LIST } from "../src/features/functions/model/function-queries";
@@ -8,9 +7,8 @@ import { DEFAULT_SORT as SUBSCRIPTION_SORT } from "../src/features/subscriptions
 import { SUBSCRIPTION_LIST } from "../src/features/subscriptions/queries";
 import { TOPIC_LIST } from "../src/features/topics/queries";
 import { DEFAULT_SORT } from "../src/features/topics/search";
-import { ELEMENT_ID, filesOfPages } from "./plugin";
+import { filesOfPages, startScript } from "./plugin";
 
-const script = readFileSync("public/first-page.js", "utf8");
 const ROWS = '{"total":0,"offset":0,"limit":100,"rows":[]}';
 let requests: string[] = [];
 
@@ -27,12 +25,9 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-function load(address: string, pages: unknown = []): void {
+function load(address: string, pages: Parameters<typeof startScript>[0] = []): void {
   history.replaceState(null, "", address);
-  const element = document.createElement("script");
-  Object.assign(element, { id: ELEMENT_ID, type: "application/json", textContent: JSON.stringify(pages) });
-  document.head.append(element);
-  new Function(script)();
+  new Function(startScript(pages))();
 }
 
 const signal = new AbortController().signal;

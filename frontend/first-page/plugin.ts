@@ -1,5 +1,8 @@
-// Names the files of pages in index.html: public/first-page.js has them fetched while the shell's are, not after those ran.
+// Puts the first script into index.html: start.js, with the files of each page, which it has fetched while the shell's are.
 
+import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Plugin } from "vite";
 
 /** Patterns of the paths of pages, and the modules of these. */
@@ -12,8 +15,7 @@ const PAGES: readonly (readonly [pattern: string, module: string])[] = [
   ["^/c/[^/]+/tenants$", "/features/tenants/tenants-page.tsx"],
   ["^/c/[^/]+/tenants/[^/]+$", "/features/tenants/tenant-page.tsx"],
 ];
-/** The id of the element that has them, as JSON: a list of [pattern, files]. */
-export const ELEMENT_ID = "page-files";
+const SOURCE = join(import.meta.dirname, "start.js");
 
 /** The part of a built chunk that is used here. */
 export interface BuiltChunk {
@@ -44,27 +46,35 @@ export function filesOfPages(chunks: readonly BuiltChunk[], entry: BuiltChunk): 
   });
 }
 
+/** The script with the patterns of paths and the files of their pages. */
+export function startScript(pages: readonly (readonly [string, readonly string[]])[]): string {
+  return readFileSync(SOURCE, "utf8").replace("PAGES", () => JSON.stringify(pages));
+}
+
+let script = "";
+let fileName = "";
+
 export const firstPage: Plugin = {
   name: "first-page",
-  apply: "build",
   transformIndexHtml: {
     order: "post",
-    handler(html, { bundle, chunk }) {
-      if (!bundle || !chunk) return html;
+    handler(_html, { bundle, chunk }) {
+      // The development server has no files of pages, and no policy against a script within the page.
+      if (!bundle || !chunk) return [{ tag: "script", children: startScript([]), injectTo: "head-prepend" }];
       const chunks = Object.values(bundle).filter((file) => file.type === "chunk");
-      const pages = filesOfPages(chunks, chunk).map(([pattern, files]) => [
-        pattern,
-        files.map((file) => `/static/${file}`),
-      ]);
-      return [
-        {
-          tag: "script",
-          attrs: { type: "application/json", id: ELEMENT_ID },
-          // A "<" could end the element.
-          children: JSON.stringify(pages).replaceAll("<", "\\u003c"),
-          injectTo: "head-prepend",
-        },
-      ];
+      script = startScript(
+        filesOfPages(chunks, chunk).map(([pattern, files]) => [
+          pattern,
+          files.map((file) => `/static/${file}`),
+        ]),
+      );
+      // Like the names of chunks, so that browsers keep it until it changes.
+      const hash = createHash("sha256").update(script).digest("base64url").slice(0, 8);
+      fileName = `assets/start-${hash}.js`;
+      return [{ tag: "script", attrs: { src: `/static/${fileName}` }, injectTo: "head-prepend" }];
     },
+  },
+  writeBundle({ dir }) {
+    writeFileSync(join(dir ?? "", fileName), script);
   },
 };

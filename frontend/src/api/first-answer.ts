@@ -1,4 +1,4 @@
-// The answer that public/first-page.js requested before this code was here.
+// The answer that first-page/start.js requested before this code was here.
 
 declare global {
   interface Window {

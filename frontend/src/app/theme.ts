@@ -90,7 +90,7 @@ export const cssVariables: CSSVariablesResolver = () => {
 
 const KEY = "magnetar-scheme";
 
-/** Remembers the choice under the key that public/scheme.js reads before the first paint. */
+/** Remembers the choice under the key that first-page/start.js reads before the first paint. */
 export function schemeManager(): MantineColorSchemeManager {
   return {
     get: (fallback) => {

@@ -1,8 +1,19 @@
-// While the shell's code is fetched: the code of the page in the address, and the first rows of a list.
-// A file of its own, because the content security policy allows no inline script.
+// Runs while the shell's code is fetched, before the first paint: the colour scheme, and the first requests of the page in
+// the address. A file of its own, because the content security policy allows no inline script.
 (() => {
-  const named = document.getElementById("page-files");
-  for (const [pattern, files] of named ? JSON.parse(named.textContent) : []) {
+  // The scheme chosen last time, so that a dark page never flashes white.
+  let chosen = "auto";
+  try {
+    chosen = localStorage.getItem("magnetar-scheme") ?? "auto";
+  } catch {
+    // Storage may be blocked; the system's scheme is then the right one.
+  }
+  const dark =
+    chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+  document.documentElement.dataset.mantineColorScheme = dark ? "dark" : "light";
+
+  // The code of the page. The plugin puts the files of the pages in place of the name.
+  for (const [pattern, files] of PAGES) {
     if (!new RegExp(pattern).test(location.pathname)) continue;
     for (const href of files)
       document.head.append(
