@@ -60,6 +60,8 @@ class FollowedBroker:
         """Time up to which that report has everything, ms; 0: none yet."""
         self.missing_since = 0
         """Time when it was first missing from the registered brokers, ms; 0: it is registered."""
+        self.crashed = False
+        """It was down before it was missing from them."""
         self._reports = reports
         self._hops = hops
         self._tasks = tasks

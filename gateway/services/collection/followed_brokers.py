@@ -19,16 +19,25 @@ REGISTERS_MS = 10_000
 """Time that an unregistered broker which answers has to register again."""
 GONE_KEPT_MS = 3_600_000
 """Time that a gone broker stays in the overview, while it had topics that no broker has loaded since."""
+CRASH_KEPT_MS = 600_000
+"""Time that a broker which crashed stays there in any case: its topics are loaded elsewhere within seconds."""
 
 
 @dataclass(slots=True)
 class _Gone:
     """A broker that is not registered any more, with its line of the overview. ``topics``: those that it had loaded
-    and no broker has loaded since."""
+    and no broker has loaded since; ``crashed``: it was down before its registration ended."""
 
     line: dict[str, Any]
     topics: set[str]
     at: int
+    crashed: bool
+
+    def is_over(self, at: int) -> bool:
+        """Return whether the overview leaves it out from now on."""
+        age_ms = at - self.at
+        is_news = bool(self.topics) or (self.crashed and age_ms <= CRASH_KEPT_MS)
+        return not is_news or age_ms > GONE_KEPT_MS
 
 
 class FollowedBrokers:
@@ -129,19 +138,21 @@ class FollowedBrokers:
 
     async def forget_gone(self, at: int) -> None:
         """Stop following brokers that are not registered any more. The overview keeps one while no other broker has
-        loaded all of its topics. ``at``: now, ms."""
+        loaded all of its topics, and for a while where it crashed. ``at``: now, ms."""
         registered = {broker.id for broker in self.registered}
         for broker_id, followed in list(self._followed.items()):
             if broker_id in registered:
                 followed.missing_since = 0
             elif not followed.missing_since:
                 followed.missing_since = at
+                # One that is stopped unregisters at once; a registration outlives a process that was killed.
+                followed.crashed = at - followed.last_seen > self._reports.pace.down_ms
             elif at - followed.missing_since > (GONE_MS if followed.failures else REGISTERS_MS):
                 await self._forget(followed, at)
         for broker_id, gone in list(self._gone.items()):
             gone.topics = {name for name in gone.topics if self._topics.is_unloaded(name)}
             gone.line = {**gone.line, "topics": len(gone.topics)}
-            if not gone.topics or at - gone.at > GONE_KEPT_MS:
+            if gone.is_over(at):
                 del self._gone[broker_id]
                 self._hops.forget(Kind.BROKER, broker_id)
 
@@ -159,7 +170,7 @@ class FollowedBrokers:
         hop = self._hops.expect(Kind.BROKER, broker_id)
         self._hops.failed(Kind.BROKER, broker_id, UNREGISTERED, slow=False)
         line |= {"state": "down", "since": hop.since, "known": "last", **dict.fromkeys(RATES)}
-        self._gone[broker_id] = _Gone(line, topics, at)
+        self._gone[broker_id] = _Gone(line, topics, at, followed.crashed)
 
     def lines(self) -> list[dict[str, Any]]:
         """Return the lines of the overview, by id."""

@@ -10,8 +10,12 @@ from engine.base.errors import NotReady
 from engine.base.tasks import TaskScope
 from gateway.services.attention.findings import Findings
 from gateway.services.clock import now_ms
-from gateway.services.collection.followed_broker import FollowedBroker, Reports
-from gateway.services.collection.followed_brokers import FollowedBrokers
+from gateway.services.collection.followed_broker import UNREGISTERED, FollowedBroker, Reports
+from gateway.services.collection.followed_brokers import (
+    CRASH_KEPT_MS,
+    GONE_MS,
+    FollowedBrokers,
+)
 from gateway.services.engine_link import Engine
 from gateway.services.feeds.row_follower import PAUSE_S
 from gateway.services.geo.link_index import LinkIndex
@@ -104,4 +108,31 @@ async def test_a_broker_whose_connections_are_closed_is_down_after_the_second_re
     await until(lambda: brokers.any_is_down)
     assert loop.time() - ended_s <= PAUSE_S + 0.05
     brokers.end()
+    await tasks.close()
+
+
+@pytest.mark.parametrize(("silent_ms", "is_named"), [(1_500, False), (10_000, True)])
+async def test_a_crashed_broker_stays_named_though_its_topics_are_loaded_elsewhere(
+    hops: Hops, reports: Reports, silent_ms: int, *, is_named: bool
+) -> None:
+    """One that was stopped unregisters at once and has nothing to be named for."""
+    tasks = TaskScope("test")
+    brokers = FollowedBrokers(reports, hops, tasks)
+    followed = FollowedBroker(ADDRESS, reports, hops, tasks)
+    followed._topics.failures = 2
+    at = 1_000_000
+    followed.last_seen = at - silent_ms
+    brokers._followed = {"b:1": followed}
+    await brokers.forget_gone(at)
+    await brokers.forget_gone(at + GONE_MS + 1)
+
+    def named() -> list[str]:
+        return [hop.reason for hop in hops.bad]
+
+    why = [f"Broker b:1 {UNREGISTERED}"] if is_named else []
+    await brokers.forget_gone(at + CRASH_KEPT_MS)
+    assert named() == why
+    assert [line["state"] for line in brokers.lines()] == ["down"] * is_named
+    await brokers.forget_gone(at + GONE_MS + 1 + CRASH_KEPT_MS + 1)
+    assert (named(), brokers.lines()) == ([], [])
     await tasks.close()
