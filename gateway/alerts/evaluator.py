@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
 from gateway.alerts import store
-from gateway.alerts.conditions import Observed, evaluate
+from gateway.alerts.conditions import Observed, Outcome, evaluate
 from gateway.alerts.sending import SendError, message_of, send
 from gateway.alerts.transitions import (
     ActiveRule,
@@ -42,6 +42,7 @@ LOOK_MS = 5_000
 IDLE_LOOK_MS = 20_000
 """The same without rules. The gateway where one is made looks at once (``wake``), so that only a takeover waits."""
 REMOVE_MS = 3_600_000
+FAULT = "a fault of the gateway, which its log describes, prevents the evaluation"
 GAP_MS = 60_000
 """Time without evaluation after which what was pending counts from anew."""
 SENDERS = 4
@@ -70,6 +71,8 @@ class Evaluator:
         self._open: dict[int, Open] = {}
         """Open firings by rule."""
         self._stamps: dict[int, int] = {}
+        self._failing: set[int] = set()
+        """Rules whose evaluation raised an unexpected error the last time."""
 
     async def run(self) -> None:
         """Evaluate and send for the life of the process."""
@@ -220,9 +223,17 @@ class Evaluator:
         changes: FiringChanges,
         unknown_ms: int,
     ) -> None:
-        outcome = evaluate(rule.definition, seen)
         firings = self._open.setdefault(rule.id, {})
-        left_out = advance(rule, outcome, firings, seen.now, changes, unknown_ms)
+        try:
+            outcome = evaluate(rule.definition, seen)
+            left_out = advance(rule, outcome, firings, seen.now, changes, unknown_ms)
+            self._failing.discard(rule.id)
+        except Exception as error:  # a fault that one rule meets must not end the others
+            if rule.id not in self._failing:  # once per fault
+                log.error("alert rule %d cannot be evaluated", rule.id, exc_info=error)
+            self._failing.add(rule.id)
+            outcome = Outcome((), 0, lambda key: None, FAULT)
+            left_out = advance(rule, outcome, firings, seen.now, changes, unknown_ms)
         since, _, before = loaded.unknown[rule.id]
         if bool(outcome.problem) != (since is not None) or left_out != before:
             since = (since or seen.now) if outcome.problem else None

@@ -111,7 +111,9 @@ class Findings:
 
     def figures_of(self, topic: str) -> dict[str, Figures]:
         """Return the figures of a topic's or partition's subscriptions that have a backlog or traffic, by name."""
-        return {name: (backlog, rate) for name, backlog, rate, _ in self._row(topic)}
+        return {
+            cell[0]: figures for cell in self._row(topic) if (figures := _figures(cell)) is not None
+        }
 
     def _row(self, topic: str) -> list[Any]:
         return self._rows.get(self._owner.get(topic, ""), {}).get(topic, [])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gateway.alerts.definitions import FIGURES, RuleKind
 from tests.support.instance import Instance, running_instance
 from tests.support.net.receivers import SECRET, MailSink, Webhook, serving
 from tests.support.stores.postgresql import programs, running_postgresql
@@ -98,6 +99,28 @@ def test_a_firing_is_received_by_webhook_and_mail_and_ends(
     assert webhook.received[1]["event"] == "end"
     assert SECRET not in instance.logs(1 << 20)
     instance.rest("DELETE", f"{A}/rules/{rule['id']}")
+
+
+def test_each_figure_is_evaluated_over_what_a_real_broker_reports(instance: Instance) -> None:
+    topic = "/admin/v2/persistent/public/default/evaluated"
+    assert instance.rest("PUT", topic)[0] == 204
+    assert instance.rest("PUT", f"{topic}/subscription/s")[0] == 204
+    of_cluster = "/api/v1/clusters/standalone"
+    messages = f"{of_cluster}/topics/persistent/public/default/evaluated/messages"
+    assert instance.rest("POST", messages, {"messages": [{"value": "x"}]})[0] == 200
+
+    def backlogs() -> list[int]:
+        listed = instance.rest("GET", f"{of_cluster}/subscriptions?q=evaluated")[1]
+        return [row["backlog"] for row in listed["rows"]]
+
+    until_blocking(lambda: backlogs() == [1])
+    for kind, figures in FIGURES.items():
+        for figure in figures or ("",):
+            given = {"kind": kind, "figure": figure, "threshold": -1}
+            answer = made(instance, "preview", {"definition": given, "for_s": 0})
+            # Of a link there is no figure here; of each other object there is one above -1.
+            assert answer["now"] or kind in (RuleKind.LINK, RuleKind.ATTENTION), (kind, figure)
+    instance.rest("DELETE", f"{topic}?force=true")
 
 
 def test_a_firing_is_notified_although_the_gateway_is_killed_before_it_is_delivered(

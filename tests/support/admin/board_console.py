@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from engine.admin.api.rows import ROW_COLUMNS
+from engine.admin.api.rows import ROW_COLUMNS, SubscriptionCell
 from engine.auth.viewer import ALL
 from gateway.services.attention.board import AttentionList, Board
 from gateway.services.attention.findings import Findings
@@ -39,7 +39,7 @@ class Console:
         severity = more.pop("severity", "warning")
         growth = more.pop("growth", 0)
         lag = [cause, severity, self.now - 60_000, growth, more]
-        self.rows.append([T + name, [sub, backlog, 0, lag]])
+        self.rows.append([T + name, [*SubscriptionCell(sub, backlog, 0, lag)]])
         changes = RowChanges(1, self.rows, [])
         self.findings.apply("b:1", changes)
 

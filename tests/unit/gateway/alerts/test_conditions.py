@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
+from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS, SubscriptionCell
 from gateway.alerts.conditions import OBJECTS_MAX
 from gateway.services.feeds.row_list import RowChanges
 from gateway.services.geo.link_figures import LinkFigures
@@ -73,7 +73,8 @@ def test_subscriptions_are_compared_over_their_partitions(alerts: Alerts) -> Non
     for index, backlog in enumerate((60, 70)):
         part = f"p-partition-{index}"
         alerts.topic(part, backlog=backlog, backlog_messages=backlog)
-        row = [T + part, ["s", backlog, 0, None], ["quiet", 3, 0, None]]
+        cells = [SubscriptionCell("s", backlog, 0), SubscriptionCell("quiet", 3, 0)]
+        row = [T + part, *map(list, cells)]
         alerts.findings.apply("b:1", RowChanges(1, [row], []))
     outcome = alerts.outcome(kind="subscription", figure="backlog", threshold=100)
     assert [(match.subscription, match.value) for match in outcome.matches] == [("s", 130)]

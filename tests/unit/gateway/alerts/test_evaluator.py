@@ -3,12 +3,15 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gateway.alerts import evaluator as evaluating
 from gateway.alerts import store
+from gateway.alerts.conditions import Observed, Outcome, evaluate
+from gateway.alerts.definitions import Definition
 from gateway.alerts.evaluator import Evaluator
 from gateway.alerts.messages import Notification
 from gateway.alerts.models import (
@@ -419,3 +422,28 @@ def test_a_channel_that_answers_slowly_lets_others_have_their_turn(
     monkeypatch.setattr(evaluating, "TURN_S", 10.0)
     bench.round()
     assert bench.sent == [BEGIN]
+
+
+def test_a_fault_that_one_rule_meets_ends_no_other_and_is_a_firing_of_its_own(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.ALERTS = replace(settings.ALERTS, alert_unknown_minutes=1)
+    broken = bench.rule(name="broken")
+    bench.rule()
+
+    def evaluated(definition: Definition, seen: Observed) -> Outcome:
+        if definition.figure == "msg_rate_in":
+            raise ValueError("too many values to unpack")
+        return evaluate(definition, seen)
+
+    monkeypatch.setattr(evaluating, "evaluate", evaluated)
+    AlertRule.objects.filter(pk=broken.pk).update(
+        definition={**broken.definition, "figure": "msg_rate_in"}
+    )
+    bench.backlog(500)
+    bench.round()
+    assert bench.sent == [BEGIN]
+    broken.refresh_from_db()
+    assert broken.unknown_why == evaluating.FAULT
+    bench.round(seconds=61)
+    assert bench.sent[1:] == [("[c] error firing: broken: The rule cannot be evaluated", "ops")]
