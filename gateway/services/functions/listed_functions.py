@@ -128,19 +128,23 @@ def sums_of(
 
 def per_second(minutes: list[Body], field: str) -> float | None:
     """Return the rate of a count of the last whole minute."""
-    if not minutes or any(minute[field] is None for minute in minutes):
-        return None
-    return sum(int(minute[field]) for minute in minutes) / 60
+    total = 0
+    for minute in minutes:
+        if minute[field] is None:
+            return None
+        total += int(minute[field])
+    return total / 60 if minutes else None
 
 
 def failures_of(rows: list[Body]) -> int | None:
     """Return the number of exceptions."""
-    if not rows or any(metrics["userExceptionsTotal"] is None for metrics in rows):
-        return None
-    return sum(
-        int(metrics["systemExceptionsTotal"]) + int(metrics["userExceptionsTotal"])
-        for metrics in rows
-    )
+    total = 0
+    for metrics in rows:
+        of_user = metrics["userExceptionsTotal"]
+        if of_user is None:
+            return None
+        total += int(metrics["systemExceptionsTotal"]) + int(of_user)
+    return total if rows else None
 
 
 def row_of(deployed: Deployed, sums: FunctionSums) -> Body:
