@@ -11,6 +11,7 @@ from engine.base.settings import SettingsError
 from engine.net.tls import ClientFiles
 
 POLL_S = 10.0
+TOKEN_BYTES_MAX = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ class ApacheCluster:
     @property
     def own_name(self) -> str:
         return self.remote or self.name
+
+    def token(self) -> bytes:
+        """Return the token in the file, of which the begin is read. Raises OSError."""
+        with Path(self.token_file).open("rb") as file:
+            return file.read(TOKEN_BYTES_MAX).strip()
 
     @property
     def files(self) -> ClientFiles:

@@ -23,6 +23,7 @@ from admin_ui.calls import (
     in_thread,
     query,
 )
+from admin_ui.lists.record_order import with_values
 from admin_ui.params import Params, choice, window
 from engine.auth.actions import Action
 from engine.auth.resource_names import CLUSTER, TenantName, WholeCluster
@@ -295,8 +296,7 @@ def _firings(owned: Owned, params: Params) -> dict[str, Any]:
         firings = firings.filter(state=FiringState.ENDED)
     elif state == "open":
         firings = firings.filter(state__in=(FiringState.PENDING, FiringState.FIRING))
-    if severity := choice(params, "severity", SEVERITIES):
-        firings = firings.filter(severity=severity)
+    firings = with_values(firings, params, {"severity": SEVERITIES})
     if q := params.get("q"):
         firings = firings.filter(Q(title__icontains=q) | Q(rule_name__icontains=q))
     listed = rows.firing_rows(rows.FIRING_ORDER.window(firings, sort, offset, limit))

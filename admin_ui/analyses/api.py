@@ -21,7 +21,7 @@ from admin_ui.calls import (
     in_thread,
     query,
 )
-from admin_ui.lists.record_order import RecordOrder
+from admin_ui.lists.record_order import RecordOrder, by_keys
 from admin_ui.params import choice, window
 from engine.auth.resource_names import Resource, SubscriptionName, TenantName
 from engine.auth.rights import AUTHENTICATED, SUPERUSER
@@ -255,14 +255,9 @@ class RunsView(LaunchingView):
             total = await runs.acount()
         else:
             shown = await self._shown(runs, sort)
-            page, total = await self._of(runs, shown[offset : offset + limit]), len(shown)
+            page, total = await by_keys(runs, shown[offset : offset + limit]), len(shown)
         rows = [selectors.row(run, with_result=False) for run in page]
         return json_answer({"total": total, "offset": offset, "limit": limit, "rows": rows})
-
-    async def _of(self, runs: QuerySet[JobRun], ids: list[str]) -> list[JobRun]:
-        """Return the runs with these ids, in their order."""
-        stored = await runs.ain_bulk(ids)
-        return [stored[run_id] for run_id in ids if run_id in stored]
 
     async def _shown(self, runs: QuerySet[JobRun], sort: str) -> list[str]:
         """Return the ids of the runs that the caller may see, in an order; those of one target are judged once. At most

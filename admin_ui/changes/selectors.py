@@ -7,9 +7,9 @@ from django.db.models import Q
 from admin_ui.changes import services
 from admin_ui.changes.change_kinds import KINDS
 from admin_ui.confirming import Json
-from admin_ui.lists.record_order import RecordOrder
+from admin_ui.lists.record_order import RecordOrder, with_values
 from admin_ui.models import ChangeItem, ChangeSet, ChangeState, ItemState
-from admin_ui.params import Params, choice, window
+from admin_ui.params import Params, window
 from admin_ui.subscriptions import all_subscriptions
 from admin_ui.topics import selectors as topics
 from engine.auth.viewer import Viewer
@@ -81,9 +81,7 @@ def listed(cluster: str, role: str | None, params: Params) -> Json:
     InvalidField."""
     (offset, limit), sort = window(params), ORDER.sort_of(params)
     rows = ChangeSet.objects.filter(cluster=cluster)
-    for name, allowed in (("state", ChangeState.values), ("kind", KINDS)):
-        if value := choice(params, name, allowed):
-            rows = rows.filter(**{name: value})
+    rows = with_values(rows, params, {"state": ChangeState.values, "kind": KINDS})
     if role is not None:
         rows = rows.filter(role=role)
     page = ORDER.window(rows, sort, offset, limit)
@@ -96,8 +94,7 @@ def items(set_id: str, params: Params) -> Json:
     """Return a window of the objects of a set. Raises InvalidField."""
     (offset, limit), sort = window(params), ITEM_ORDER.sort_of(params)
     rows = ChangeItem.objects.filter(change_set=set_id)
-    if state := choice(params, "state", ItemState.values):
-        rows = rows.filter(state=state)
+    rows = with_values(rows, params, {"state": ItemState.values})
     if q := params.get("q"):
         rows = rows.filter(Q(topic__icontains=q) | Q(subscription__icontains=q))
     names = ("topic", "subscription", "state", "effect", "result", "reason")

@@ -18,8 +18,8 @@ from admin_ui.calls import (
 )
 from admin_ui.copies import services as previews
 from admin_ui.copies import shapes
-from admin_ui.lists.record_order import RecordOrder
-from admin_ui.params import choice, window
+from admin_ui.lists.record_order import RecordOrder, by_keys, with_values
+from admin_ui.params import window
 from admin_ui.rights import CONSUME
 from engine.auth.actions import Action
 from engine.auth.resource_names import SubscriptionName
@@ -169,9 +169,7 @@ class CopiesView(_CopiesView):
         params = query(request)
         (offset, limit), sort = window(params), ORDER.sort_of(params)
         jobs = CopyJob.objects.filter(cluster=self.stored_cluster)
-        for name, allowed in (("state", CopyState.values), ("mode", CopyMode.values)):
-            if value := choice(params, name, allowed):
-                jobs = jobs.filter(**{name: value})
+        jobs = with_values(jobs, params, {"state": CopyState.values, "mode": CopyMode.values})
         if params.get("source"):
             jobs = jobs.filter(source=params["source"])
         verdicts: dict[str, bool] = {}
@@ -183,8 +181,7 @@ class CopiesView(_CopiesView):
                 verdicts[source] = await self.may_see(CopyJob(source=source))
             if verdicts[source]:
                 shown.append(copy_id)
-        stored = await jobs.ain_bulk(shown[offset : offset + limit])
-        page = [stored[key] for key in shown[offset : offset + limit] if key in stored]
+        page = await by_keys(jobs, shown[offset : offset + limit])
         rows = await in_thread(_rows)(page)
         return json_answer({"total": len(shown), "offset": offset, "limit": limit, "rows": rows})
 

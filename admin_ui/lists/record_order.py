@@ -4,12 +4,13 @@ database sorts by its indices."""
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
 from admin_ui.calls import Parameter
-from admin_ui.params import Params, sort_of
+from admin_ui.params import Params, choice, sort_of
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Model)
 
 
 def sort_parameter(fields: Collection[str], default: str) -> Parameter:
@@ -69,6 +70,23 @@ class RecordOrder:
             # The part ended within the window, or before it.
             offset = 0 if part or not offset else offset - query.count()
         return rows
+
+
+def with_values(
+    records: "QuerySet[R]", params: Params, allowed: Mapping[str, Collection[str]]
+) -> "QuerySet[R]":
+    """Return the records that have the values of a request in the fields of ``allowed``, which have the values that can
+    be chosen. Raises InvalidField."""
+    for name, values in allowed.items():
+        if value := choice(params, name, values):
+            records = records.filter(**{name: value})
+    return records
+
+
+async def by_keys(records: "QuerySet[R]", keys: list[str]) -> list[R]:
+    """Return the records with these keys, in their order, without those that are gone."""
+    stored = await records.ain_bulk(keys)
+    return [stored[key] for key in keys if key in stored]
 
 
 def sorted_rows(rows: Iterable[T], sort: str, value_of: Callable[[T, str], Any]) -> list[T]:

@@ -16,12 +16,13 @@ from admin_ui.messages import selectors
 from admin_ui.params import Params, number
 from engine.admin.api.arguments import LONG_MAX
 from engine.base.errors import InvalidField, NotReady, Unprocessable, Unsupported
+from engine.base.json_numbers import refuse_constant
 from engine.base.names import TopicName
 from gateway.services.browsing.filters import MessageFilter
 from gateway.services.browsing.latest_values import KEYS_MAX, LatestValues, latest_values
 from gateway.services.browsing.opening import BrowsedMessage
 from gateway.services.browsing.scan import MessageScan, scan
-from gateway.services.browsing.values import TopicValues, refuse_constant
+from gateway.services.browsing.values import TopicValues
 from gateway.services.engine_link import Engine, Work
 
 FORMATS = {

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import NamedTuple
 
+from engine.base.json_numbers import refuse_constant
 from engine.schema import avro_types
 from engine.schema.kinds import InvalidSchemaError, Schema, SchemaKind, key_value
 from engine.schema.values.avro_writing import avro_writer
@@ -73,16 +74,12 @@ def _writer(schema: Schema) -> Write:
 
 def _json(text: str) -> bytes:
     try:
-        json.loads(text, parse_constant=_no_constant)
+        json.loads(text, parse_constant=refuse_constant)
         return text.encode()
     except RecursionError:
         raise UnencodableError("", "not valid JSON: too deep") from None
     except ValueError as error:
         raise UnencodableError("", f"not valid JSON: {error}") from None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
 
 
 def _within(place: str, write: Write) -> Write:

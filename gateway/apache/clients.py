@@ -6,11 +6,8 @@ The console follows and publishes messages with it. All other figures and change
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from engine.base.addresses import ServiceUrl, each_url
-from engine.base.clock import SystemClock
-from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.client.broker_link import Credentials, LinkSettings
 from engine.client.client import PulsarClient
@@ -18,15 +15,13 @@ from engine.client.errors import NoBrokerError
 from engine.metadata import paths
 from engine.metadata.records import decode_json
 from engine.metadata.store import NoNodeError
-from engine.net.network import LoopNetwork
-from gateway.apache.rest import TOKEN_BYTES_MAX
 from gateway.apache_settings import ApacheCluster
+from gateway.services.clients import OPERATION_TIMEOUT_S, client_with
 from gateway.services.engine_link import Engine, EngineLink
 
 CLIENT_VERSION = "Magnetar-Console"
 CONNECT_TIMEOUT_S = 3.0
 """Time for a connection, below that for an answer: the address that does not answer is named."""
-OPERATION_TIMEOUT_S = 10.0
 KNOWN_FOR_S = 10.0
 
 
@@ -107,32 +102,22 @@ def _is_address(url: str) -> bool:
 
 def client_of_apache(cluster: ApacheCluster, link: EngineLink) -> PulsarClient:
     """Return a client of the cluster, for use on the running loop. It has the credentials of the REST interface."""
-    return PulsarClient(
-        network=LoopNetwork(),
-        clock=SystemClock(),
-        entropy=RandomEntropy(),
-        brokers=StatedBrokers(cluster, link),
-        settings=LinkSettings(
+    return client_with(
+        StatedBrokers(cluster, link),
+        LinkSettings(
             CLIENT_VERSION,
             credentials=_credentials(cluster),
             connect_timeout_s=CONNECT_TIMEOUT_S,
             request_timeout_s=OPERATION_TIMEOUT_S,
             tls=cluster.files.reloaded(300.0),
         ),
-        operation_timeout_s=OPERATION_TIMEOUT_S,
     )
 
 
 def _credentials(cluster: ApacheCluster) -> Credentials | None:
     """Return the answers to brokers' challenges, None where there are no credentials. A token is read each time."""
     if cluster.token_file:
-        return lambda challenge: ("token", _token(cluster.token_file))
+        return lambda challenge: ("token", cluster.token())
     if cluster.tls_certificate:
         return lambda challenge: ("tls", b"")
     return None
-
-
-def _token(path: str) -> bytes:
-    """Return the token in a file. Raises OSError."""
-    with Path(path).open("rb") as file:
-        return file.read(TOKEN_BYTES_MAX).strip()

@@ -3,7 +3,6 @@
 import json
 import logging
 import re
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -35,7 +34,6 @@ ANSWER_BYTES_MAX = 128 << 20
 """Size of an answer, such as the statistics of all topics of a broker: 1.6 kB a topic."""
 REDIRECTS_MAX = 3
 REDIRECTED = (302, 307)
-TOKEN_BYTES_MAX = 16_384
 REASON_MAX = 500
 _FAILURE = re.compile(
     r"--- An unexpected error occurred in the server --- Message: (.*?) Stacktrace:"
@@ -147,11 +145,10 @@ class ApacheRest:
         return answer.location if answer.status in REDIRECTED else url
 
     def _credentials(self) -> list[tuple[str, str]]:
-        path = self.cluster.token_file
-        if not path:
+        if not self.cluster.token_file:
             return []
         try:
-            token = Path(path).read_bytes()[:TOKEN_BYTES_MAX].decode("ascii").strip()
+            token = self.cluster.token().decode("ascii")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "it is no token"
             raise NotReady(

@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any
 
 from engine.base.errors import InvalidField
+from engine.base.json_numbers import refuse_constant
 
 NESTING_MAX = 100
 """Levels of arrays and objects, on which recursive code that handles decoded values relies."""
@@ -46,10 +47,6 @@ def _finite(text: str) -> float:
     return number
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
-
-
 def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(members)
     if len(value) < len(members):
@@ -68,7 +65,7 @@ def _repeated(members: list[tuple[str, Any]]) -> str:
 
 
 _DECODER = json.JSONDecoder(
-    parse_float=_finite, parse_constant=_refuse_constant, object_pairs_hook=_object
+    parse_float=_finite, parse_constant=refuse_constant, object_pairs_hook=_object
 )
 
 

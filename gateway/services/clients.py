@@ -9,7 +9,7 @@ from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.client.broker_link import LinkSettings
-from engine.client.client import PulsarClient
+from engine.client.client import Brokers, PulsarClient
 from engine.client.errors import NoBrokerError
 from engine.metadata.apart.routed import unavailable
 from engine.net.network import LoopNetwork
@@ -50,21 +50,29 @@ class RegisteredBrokers:
         return self._known
 
 
-def client_of(link: EngineLink, principal: str = "") -> PulsarClient:
-    """Return a client of the cluster behind ``link``, for use on the running loop. Its connections name the role
-    ``principal`` as the one that they act for; empty: none."""
-    tls = settings.BROKER_CLIENT.tls()
+def client_with(brokers: Brokers, link: LinkSettings) -> PulsarClient:
+    """Return a client of the cluster of ``brokers``, for use on the running loop."""
     return PulsarClient(
         network=LoopNetwork(),
         clock=SystemClock(),
         entropy=RandomEntropy(),
-        brokers=RegisteredBrokers(link, encrypted=tls is not None),
-        settings=LinkSettings(
+        brokers=brokers,
+        settings=link,
+        operation_timeout_s=OPERATION_TIMEOUT_S,
+    )
+
+
+def client_of(link: EngineLink, principal: str = "") -> PulsarClient:
+    """Return a client of the cluster behind ``link``, for use on the running loop. Its connections name the role
+    ``principal`` as the one that they act for; empty: none."""
+    tls = settings.BROKER_CLIENT.tls()
+    return client_with(
+        RegisteredBrokers(link, encrypted=tls is not None),
+        LinkSettings(
             CLIENT_VERSION,
             credentials=settings.BROKER_CLIENT.credentials(),
             request_timeout_s=OPERATION_TIMEOUT_S,
             tls=tls,
             original_principal=principal or None,
         ),
-        operation_timeout_s=OPERATION_TIMEOUT_S,
     )

@@ -15,6 +15,7 @@ from typing import Any
 
 from engine.auth.authenticators.signing_keys import SigningKey, VerificationKey
 from engine.auth.credentials import AuthenticationFailed
+from engine.base.json_numbers import refuse_constant
 
 TOKEN_BYTES_MAX = 32 << 10
 """Length of the longest token that is parsed."""
@@ -166,16 +167,12 @@ def _decoded(part: str, what: str) -> bytes:
 def _document(part: str, what: str) -> dict[str, Any]:
     data = _decoded(part, what)
     try:
-        document = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+        document = json.loads(data.decode("utf-8"), parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         raise AuthenticationFailed(f"{what} of the token is not JSON", INVALID) from error
     if not isinstance(document, dict):
         raise AuthenticationFailed(f"{what} of the token is not a JSON object", INVALID)
     return document
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

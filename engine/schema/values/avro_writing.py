@@ -10,6 +10,7 @@ from collections.abc import Callable
 from struct import Struct, error
 from typing import Any
 
+from engine.base.json_numbers import refuse_constant
 from engine.schema.avro_rules import type_text
 from engine.schema.avro_types import AvroType
 from engine.schema.values.shown import DEPTH_MAX, UnencodableError, place
@@ -26,7 +27,7 @@ def avro_writer(avro_type: AvroType) -> Callable[[str], bytes]:
 
     def write(text: str) -> bytes:
         try:
-            value = json.loads(text, parse_constant=_no_constant)
+            value = json.loads(text, parse_constant=refuse_constant)
         except RecursionError:
             raise UnencodableError("", "not valid JSON: too deep") from None
         except ValueError as error:
@@ -36,10 +37,6 @@ def avro_writer(avro_type: AvroType) -> Callable[[str], bytes]:
         return bytes(encoded)
 
     return write
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
 
 
 def _write(out: bytearray, value: Any, avro_type: AvroType, depth: int) -> None:

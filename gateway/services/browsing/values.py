@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from engine.base.json_numbers import refuse_constant
 from engine.base.names import TopicName
 from engine.schema.decoding import Decoder, UndecodableError, decoder
 from engine.schema.kinds import InvalidSchemaError, Schema, version_of
@@ -102,11 +103,6 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def refuse_constant(constant: str) -> None:
-    """Refuse NaN and Infinity, which Python reads and JSON does not have: other programs cannot read them."""
-    raise ValueError(constant)
 
 
 def _bytes(content: bytes, version: int | None, error: str | None = None) -> Json:

@@ -99,3 +99,31 @@ def test_a_click_on_a_header_sorts_the_servers_of_a_cluster(page: Page, instance
         column.get_by_role("button").click()
         ordered_by(page, sort)
         expect(column).to_have_attribute("aria-sort", "descending")
+
+
+@pytest.mark.timeout(200)
+def test_a_click_on_a_header_sorts_tenants_and_namespaces(page: Page, instance: Instance) -> None:
+    for path, caption in (("tenants", "Tenants"), ("tenants/public", "Namespaces of public")):
+        page.goto(f"/c/standalone/{path}")
+        table = page.get_by_role("table", name=caption)
+        column = table.get_by_role("columnheader", name="Backlog")
+        expect(column).to_have_attribute("aria-sort", "none")
+        with page.expect_response(lambda answer: "sort=-backlog" in answer.url) as answered:
+            column.get_by_role("button").click()
+        assert answered.value.status == 200
+        ordered_by(page, "-backlog")
+        expect(column).to_have_attribute("aria-sort", "descending")
+
+
+@pytest.mark.timeout(200)
+def test_runs_are_filtered_by_their_state(page: Page, instance: Instance) -> None:
+    page.goto("/analyses")
+    state = page.get_by_role("combobox", name="State")
+    with page.expect_response(lambda answer: "state=failed" in answer.url) as answered:
+        state.select_option("failed")
+    assert {row["state"] for row in answered.value.json()["rows"]} <= {"failed"}
+    expect(page).to_have_url(re.compile(r"[?&]state=failed(&|$)"))
+    page.reload()
+    expect(state).to_have_value("failed")
+    state.select_option("Any state")
+    expect(page).not_to_have_url(re.compile("state="))

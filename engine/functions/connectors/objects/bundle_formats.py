@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from engine.base.json_numbers import refuse_constant
 from engine.functions.connectors.spi import ConnectorError, Record
 
 LINES, JSON_LINES, PARQUET, COLUMNS = "lines", "json", "parquet", "parquet-columns"
@@ -32,16 +33,11 @@ def json_row(record: Record) -> bytes:
 def _as_json(text: str) -> str:
     """Return JSON as it is, on one line; another text as one of JSON."""
     try:
-        value = json.loads(text, parse_constant=_no_number)
+        value = json.loads(text, parse_constant=refuse_constant)
         # A text is kept as it is, so that no number loses digits.
         return text.strip() if "\n" not in text and "\r" not in text else json.dumps(value)
     except (ValueError, RecursionError):
         return json.dumps(text)
-
-
-def _no_number(name: str) -> None:
-    """Raise ValueError: NaN and infinities are none of JSON's numbers, though Python reads them."""
-    raise ValueError(name)
 
 
 def parquet_row(record: Record) -> dict[str, Any]:
