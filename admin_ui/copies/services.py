@@ -12,7 +12,7 @@ from gateway.copies.models import CopyJob, CopyMode, CopyState
 from gateway.jobs.models import new_run_id
 from gateway.services.clock import now_ms
 from gateway.services.copying.conditions import Conditions
-from gateway.services.copying.copier import Task
+from gateway.services.copying.copier import CopiedCounts, Task
 from gateway.services.copying.plan import CopyPlan, planned_sources, written_since
 from gateway.services.copying.preview import preview_copy, preview_undo
 from gateway.services.engine_link import Engine
@@ -135,7 +135,7 @@ def row(job: CopyJob, undone_by: str | None) -> Json:
         "problem": job.problem or None,
         "error": job.error or None,
         "entries": CopyPlan.of(job.plan).entries,
-        "counts": job.counts,
+        "counts": CopiedCounts(**job.counts).as_json(),  # rows of before lack some
         "at_least_once": not all(target["deduplicated"] for target in targets.values()),
         "attempt": job.attempt,
         "created_at": job.created_at,

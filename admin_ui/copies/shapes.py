@@ -134,6 +134,9 @@ class CopyAmounts(s.Serializer[object]):
     repeated = s.IntegerField(help_text="sent again after a failure, and dropped by the broker")
     acknowledged = s.IntegerField(help_text="at the source of a move, or by an undo")
     consumed = s.IntegerField(help_text="by an undo: found acknowledged already")
+    unclear = s.IntegerField(
+        help_text="by an undo: found acknowledged where it had been interrupted, by it or by a consumer"
+    )
     not_copied = s.IntegerField(help_text="matching messages without a target, or incomplete")
 
 

@@ -19,8 +19,10 @@ from gateway.clusters.configured import configured_clusters
 from gateway.copies import services
 from gateway.copies.models import CopyJob, CopyMode, CopyState
 from gateway.http.auth.access import rights_are_judged
-from gateway.services.copying.copier import CopiedCounts, CopyProgress, MessageCopier, take_back
+from gateway.services.copying.copier import CopiedCounts, CopyProgress, MessageCopier
 from gateway.services.copying.reading import SourcePlace
+from gateway.services.copying.retrying import until_done
+from gateway.services.copying.undoing import CopyUndoer
 from gateway.services.engine_link import Engine, EngineLink
 
 log = logging.getLogger(__name__)
@@ -70,16 +72,20 @@ async def _attempt(job: CopyJob) -> None:
 
 
 async def _work(job: CopyJob, link: EngineLink, acting: ActingClient) -> None:
-    opened = await link.engine()
-    engine = Engine(opened.store, opened.admin, opened.cluster, job.created_by)
     task, place, counts = services.task_of(job), SourcePlace(*job.place), CopiedCounts(**job.counts)
 
     async def report(progress: CopyProgress) -> None:
         if not await _in_thread(lambda: services.report(job=job, progress=progress)):
             raise _EndedError
 
+    async def cannot_open(problem: str) -> None:
+        await report(CopyProgress(place, counts, problem))
+
+    opened = await until_done(link.engine, cannot_open)
+    engine = Engine(opened.store, opened.admin, opened.cluster, job.created_by)
     if job.mode == CopyMode.UNDO:
-        await take_back(engine, task, place, counts, report, tally={})
+        again = job.attempt > 1
+        await CopyUndoer(engine, task, place, counts, report, again=again).run()
     else:
         await MessageCopier(engine, acting.client, task, place, counts, report).run()
 

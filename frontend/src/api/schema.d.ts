@@ -4180,6 +4180,8 @@ export interface components {
             acknowledged: number;
             /** @description by an undo: found acknowledged already */
             consumed: number;
+            /** @description by an undo: found acknowledged where it had been interrupted, by it or by a consumer */
+            unclear: number;
             /** @description matching messages without a target, or incomplete */
             not_copied: number;
         };

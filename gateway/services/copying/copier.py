@@ -5,20 +5,16 @@ the work goes on from the last report: what was sent behind it is sent again und
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from engine.admin.api.arguments import MessagePosition, OnTopic
-from engine.admin.api.cursors import ACKNOWLEDGE_MESSAGES, ACKNOWLEDGED_MAX, AcknowledgeMessages
-from engine.admin.api.subscriptions import SUBSCRIPTIONS
+from engine.admin.api.arguments import MessagePosition
 from engine.base.budget import Budget
-from engine.base.errors import Failed, InvalidNameError, MagnetarError, NotFound
+from engine.base.errors import Failed, InvalidNameError, MagnetarError
 from engine.base.names import TopicName
 from engine.client.client import PulsarClient
-from engine.client.errors import RefusedError, ServerError
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_producer import (
     PartitionProducer,
@@ -28,24 +24,25 @@ from engine.client.producing.partition_producer import (
 from engine.wire import client_commands as say
 from gateway.services.browsing.opening import BrowsedMessage, Kind
 from gateway.services.browsing.values import TopicValues
+from gateway.services.copying.acknowledging import states_of
 from gateway.services.copying.conditions import Conditions, letter_of
 from gateway.services.copying.outgoing import outgoing_of, partition_choice
 from gateway.services.copying.plan import CopyPlan
 from gateway.services.copying.reading import SourcePage, SourcePlace, pages, whole_chunked
-from gateway.services.engine_link import FAILURES, Engine
+from gateway.services.copying.retrying import until_done
+from gateway.services.engine_link import Engine
 
-log = logging.getLogger(__name__)
 SLICE_MAX = 500
 """Messages that are sent before their receipts are awaited."""
 BYTES_IN_FLIGHT = 64 << 20
-RETRY_S = (0.5, 1.0, 2.0, 5.0)
 
 
 @dataclass(slots=True)
 class CopiedCounts:
     """Amounts of a copy. ``copied``: stored by this copy according to its receipts; ``repeated``: the broker had them
     already; ``acknowledged``: at the source of a move, or at the subscriptions of an undo; ``consumed``: what an undo
-    found acknowledged; ``not_copied``: matching messages that cannot be copied."""
+    found acknowledged; ``unclear``: what it found acknowledged where it had been interrupted, by itself or by a
+    consumer; ``not_copied``: matching messages that cannot be copied."""
 
     entries: int = 0
     scanned: int = 0
@@ -54,6 +51,7 @@ class CopiedCounts:
     repeated: int = 0
     acknowledged: int = 0
     consumed: int = 0
+    unclear: int = 0
     not_copied: int = 0
 
     def as_json(self) -> dict[str, int]:
@@ -109,24 +107,18 @@ class MessageCopier:
         self._producers: dict[tuple[int, str], PartitionProducer] = {}
         self._versions: dict[tuple[str, bytes], bytes] = {}
         self._due_s = time.monotonic()
+        self._tried: dict[MessagePosition, bool] = {}
+        """Matching messages of the slice under way, and whether they can be copied."""
+        self._unanswered: set[MessagePosition] = set()
+        """Messages of it that were to be acknowledged by a call without an answer."""
 
     async def run(self) -> None:
         """Copy to the end. Raises the errors that do not pass by themselves, and those of ``report``."""
-        failures = 0
-        while True:
-            place = self._place
-            try:
-                await self._attempt()
-                return
-            except FAILURES as error:
-                if not _passes(error):
-                    raise
-                failures = 0 if self._place != place else failures + 1
-                problem = str(error) or type(error).__name__
-            finally:
-                await self._leave()
+
+        async def report(problem: str) -> None:
             await self._report(CopyProgress(self._place, self._counts, problem))
-            await asyncio.sleep(RETRY_S[min(failures, len(RETRY_S) - 1)])
+
+        await until_done(self._attempt, report, lambda: self._place)
 
     async def _leave(self) -> None:
         producers, self._producers = list(self._producers.values()), {}
@@ -134,6 +126,12 @@ class MessageCopier:
             await asyncio.shield(producer.close())
 
     async def _attempt(self) -> None:
+        try:
+            await self._copy()
+        finally:
+            await self._leave()
+
+    async def _copy(self) -> None:
         step = max(min(SLICE_MAX, self._task.rate // 2), 1)
         async for page in pages(self._engine, self._task.plan, self._place):
             await self._values.fetch(self._engine, page.messages)
@@ -158,7 +156,9 @@ class MessageCopier:
         conditions, text = self._task.conditions, self._values.text
         name = str(TopicName.parse(topic).partitioned)
         return [
-            message.message is not None and conditions.matches(name, message, text)
+            message.message is not None
+            and not _is_later_chunk(message)  # its message is copied with the first one
+            and conditions.matches(name, message, text)
             for message in messages
         ]
 
@@ -169,56 +169,53 @@ class MessageCopier:
 
     async def _slice(self, page: SourcePage, numbers: Sequence[int]) -> None:
         """Publish messages of a page and acknowledge those that are moved."""
-        task, counts = self._task, self._counts
-        part = task.plan.sources[page.part]
+        part, subscription = self._task.plan.sources[page.part], self._task.subscription
         messages = [page.messages[number] for number in numbers]
-        if task.subscription:
+        if subscription:
             messages = await self._held(part.topic, messages)
-        counts.matched += sum(_is_first(message) for message in messages)
-        sent: list[tuple[PartitionProducer, OutgoingMessage, int]] = []
-        moved: list[BrowsedMessage] = []
+        sent: list[_Copy] = []
+        begun_again: list[MessagePosition] = []
         for message in messages:
-            if message.kind is Kind.CHUNK and message.metadata.chunk_id:
-                # Its message is copied with the first chunk.
-                if task.subscription:
-                    moved.append(message)
-                continue
-            copy = await self._copy_of(page.part, message)
-            if copy is None:
-                counts.not_copied += 1
-                continue
-            sent.append(copy)
-            moved.append(message)
+            places, value = [MessagePosition(*message.position)], _value(message)
+            if message.kind is Kind.CHUNK:
+                joined = await whole_chunked(self._engine, part, message)
+                if joined.is_begun_again:
+                    begun_again += joined.places
+                    continue
+                places, value = joined.places, joined.value
+            lacks_chunks = message.kind is Kind.CHUNK and value is None
+            copy = None if lacks_chunks else await self._copy_of(page.part, message, value)
+            self._tried[places[0]] = copy is not None
+            if copy is not None:
+                sent.append(copy._replace(places=places))
         await self._publish(sent)
-        if task.subscription and moved:
-            counts.acknowledged += await self._acknowledge(part.topic, task.subscription, moved)
+        if subscription:
+            await self._acknowledge(part.topic, begun_again, [copy.places for copy in sent])
+        # Only now: a slice that fails is copied again, and would count twice.
+        self._counts.matched += len(self._tried)
+        self._counts.not_copied += list(self._tried.values()).count(False)
+        self._tried.clear()
         await self._pace(len(sent))
 
     async def _copy_of(
-        self, number: int, browsed: BrowsedMessage
-    ) -> tuple[PartitionProducer, OutgoingMessage, int] | None:
+        self, number: int, browsed: BrowsedMessage, value: bytes | None
+    ) -> "_Copy | None":
         """Return the copy of a message, with its producer and sequence id; None when it cannot be copied."""
         task = self._task
         part = task.plan.sources[number]
         origin = letter_of(str(task.source.partitioned), browsed).origin
         topic = task.target or _full(origin)
         target = task.plan.targets.get(topic)
-        message = browsed.message
-        if target is None or message is None:
+        if target is None:
             return None
-        value = message.value
-        if browsed.kind is Kind.CHUNK:
-            value = await whole_chunked(self._engine, part, browsed)
-            if value is None:
-                return None
-        elif browsed.kind is Kind.ENCRYPTED and browsed.metadata.num_chunks_from_msg > 1:
+        if browsed.kind is Kind.ENCRYPTED and browsed.metadata.num_chunks_from_msg > 1:
             return None
         ordinal = part.ordinal(browsed.ledger_id, browsed.entry_id)
         member = target.member(topic, partition_choice(browsed, ordinal))
         version = await self._version(topic, member, browsed.metadata.schema_version)
         producer = await self._producer(number, member)
         outgoing = outgoing_of(browsed, value, version, as_origin=not task.target)
-        return producer, outgoing, part.sequence(*browsed.position)
+        return _Copy(producer, outgoing, part.sequence(*browsed.position))
 
     async def _version(self, topic: str, member: str, version: bytes) -> bytes:
         """Return the version in the target of a schema of the source, registered there if it was not. Raises
@@ -248,32 +245,53 @@ class MessageCopier:
             self._producers[number, member] = producer
         return producer
 
-    async def _publish(
-        self, sent: Sequence[tuple[PartitionProducer, OutgoingMessage, int]]
-    ) -> None:
+    async def _publish(self, sent: Sequence["_Copy"]) -> None:
         """Publish copies and wait for the receipts. Raises the first error."""
         if not sent:
             return
         receipts = _Receipts(len(sent))
-        for producer, outgoing, sequence in sent:
-            outgoing.token = receipts
-            producer.send_as(outgoing, sequence)
+        for copy in sent:
+            copy.outgoing.token = receipts
+            copy.producer.send_as(copy.outgoing, copy.sequence)
         await receipts.complete
+        self._counts.copied += receipts.stored
+        self._counts.repeated += receipts.repeated
         if receipts.error is not None:
             raise receipts.error
-        self._counts.copied += receipts.stored
-        self._counts.repeated += len(sent) - receipts.stored
 
     async def _held(self, topic: str, messages: Sequence[BrowsedMessage]) -> list[BrowsedMessage]:
         """Return the messages that the subscription has not acknowledged."""
-        states = await states_of(self._engine, topic, self._task.subscription, messages)
-        return [m for m, state in zip(messages, states, strict=True) if state == "held"]
+        places = [MessagePosition(*message.position) for message in messages]
+        states = await states_of(self._engine, topic, self._task.subscription, places)
+        held = []
+        for message, place, state in zip(messages, places, states, strict=True):
+            if state == "held":
+                held.append(message)
+            elif place in self._unanswered:
+                # This copy acknowledged it, by a call whose answer was lost.
+                self._counts.acknowledged += state == "acknowledged"
+        self._unanswered.clear()
+        return held
 
     async def _acknowledge(
-        self, topic: str, subscription: str, messages: Sequence[BrowsedMessage]
-    ) -> int:
-        states = await states_of(self._engine, topic, subscription, messages, dry=False)
-        return states.count("held")
+        self,
+        topic: str,
+        begun_again: Sequence[MessagePosition],
+        moved: Sequence[Sequence[MessagePosition]],
+    ) -> None:
+        """Acknowledge the chunks of messages that begin again behind them, and all places of messages that are stored
+        at the target."""
+        places = list(begun_again)
+        for of_one in moved:
+            # The first chunk is the last: while it is held, the message is moved again after an interruption.
+            places += reversed(of_one)
+        self._unanswered = {of_one[0] for of_one in moved}
+        states = await states_of(self._engine, topic, self._task.subscription, places, dry=False)
+        first = self._unanswered
+        self._counts.acknowledged += sum(
+            state == "held" for place, state in zip(places, states, strict=True) if place in first
+        )
+        self._unanswered = set()
 
     async def _pace(self, messages: int) -> None:
         """Wait so that no more than ``rate`` messages a second are sent."""
@@ -283,67 +301,21 @@ class MessageCopier:
             await asyncio.sleep(self._due_s - now_s)
 
 
-async def take_back(
-    engine: Engine,
-    task: Task,
-    place: SourcePlace,
-    counts: CopiedCounts,
-    report: Report,
-    *,
-    tally: dict[tuple[str, str], list[int]],
-    dry: bool = False,
-) -> None:
-    """Acknowledge the copies that a task published, at each subscription of its targets, or with ``dry`` count them.
-    What was acknowledged there before counts as ``consumed``. ``task.plan`` has the targets as its sources.
+class _Copy(NamedTuple):
+    """A copy to be sent. ``places``: of its message in the source, several of one in chunks, the first chunk first."""
 
-    ``tally``: gets both counts by target and subscription.
-    """
-    names: dict[str, list[str]] = {}
-    async for page in pages(engine, task.plan, place):
-        topic = task.plan.sources[page.part].topic
-        ours = [m for m in page.messages if m.producer.startswith(task.producer)]
-        counts.scanned += len(page.messages)
-        counts.entries = task.plan.entries_before(*page.after[:3])
-        counts.matched += sum(_is_first(message) for message in ours)
-        if ours and topic not in names:
-            names[topic] = await engine.call(SUBSCRIPTIONS, OnTopic(TopicName.parse(topic)))
-        for subscription in names.get(topic, ()) if ours else ():
-            states = await states_of(engine, topic, subscription, ours, dry=dry)
-            held, consumed = states.count("held"), states.count("acknowledged")
-            counts.acknowledged += held
-            counts.consumed += consumed
-            target = str(TopicName.parse(topic).partitioned)
-            sums = tally.setdefault((target, subscription), [0, 0])
-            sums[0] += held
-            sums[1] += consumed
-        await report(CopyProgress(page.after, counts))
-
-
-async def states_of(
-    engine: Engine,
-    topic: str,
-    subscription: str,
-    messages: Sequence[BrowsedMessage],
-    *,
-    dry: bool = True,
-) -> list[str]:
-    """Return the states of messages for a subscription, after which they are acknowledged unless ``dry``. A
-    subscription that is gone holds nothing."""
-    states: list[str] = []
-    for start in range(0, len(messages), ACKNOWLEDGED_MAX):
-        places = [MessagePosition(*m.position) for m in messages[start : start + ACKNOWLEDGED_MAX]]
-        args = AcknowledgeMessages(TopicName.parse(topic), subscription, places, dry=dry)
-        answer: dict[str, Any] = await engine.call(ACKNOWLEDGE_MESSAGES, args)
-        states += answer["states"]
-    return states
+    producer: PartitionProducer
+    outgoing: OutgoingMessage
+    sequence: int
+    places: Sequence[MessagePosition] = ()
 
 
 class _Receipts:
-    """Receipts of one slice. ``stored``: without those that name no position, of repetitions."""
+    """Receipts of one slice. ``repeated``: those that name no position, of what the broker had already."""
 
     def __init__(self, count: int) -> None:
         self.complete = asyncio.get_running_loop().create_future()
-        self.stored = 0
+        self.stored = self.repeated = 0
         self.error: MagnetarError | None = None
         self._missing = count
 
@@ -352,6 +324,8 @@ class _Receipts:
             self.error = self.error or result.error or Failed("a copy was not stored")
         elif result.message_id.position.ledger_id >= 0:
             self.stored += 1
+        else:
+            self.repeated += 1
         self._missing -= 1
         if not self._missing and not self.complete.done():
             self.complete.set_result(None)
@@ -363,8 +337,13 @@ def _deliver(results: Sequence[SendResult]) -> None:
         receipts.add(result)
 
 
-def _is_first(message: BrowsedMessage) -> bool:
-    return message.kind is not Kind.CHUNK or not message.metadata.chunk_id
+def _is_later_chunk(message: BrowsedMessage) -> bool:
+    return message.kind is Kind.CHUNK and message.metadata.chunk_id > 0
+
+
+def _value(browsed: BrowsedMessage) -> bytes | None:
+    assert browsed.message is not None, "markers and damaged entries are not chosen"
+    return browsed.message.value
 
 
 def _full(topic: str) -> str:
@@ -373,12 +352,3 @@ def _full(topic: str) -> str:
         return str(TopicName.parse(topic).partitioned) if topic else ""
     except InvalidNameError:
         return ""
-
-
-def _passes(error: BaseException) -> bool:
-    """Return whether a failure may pass by itself."""
-    if isinstance(error, RefusedError) and error.code == ServerError.ProducerBusy:
-        return True  # an attempt that was lost still has its connection
-    if isinstance(error, NotFound):
-        return False
-    return not isinstance(error, MagnetarError) or error.retriable

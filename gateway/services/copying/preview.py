@@ -4,24 +4,23 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from engine.admin.api.arguments import MessagePosition
 from engine.base.errors import InvalidNameError, MagnetarError
 from engine.base.names import TopicName
 from gateway.services.browsing.opening import BrowsedMessage, Kind
 from gateway.services.browsing.values import TopicValues
+from gateway.services.copying.acknowledging import states_of
 from gateway.services.copying.conditions import Conditions, letter_of
-from gateway.services.copying.copier import CopiedCounts, CopyProgress, Task, states_of, take_back
+from gateway.services.copying.copier import Task
 from gateway.services.copying.plan import CopyPlan, Target, target_of
 from gateway.services.copying.reading import SourcePlace, pages
+from gateway.services.copying.undoing import taken_back
 from gateway.services.engine_link import Engine
 
 TIME_S = 6.0
 ENTRIES_MAX = 20_000
 TARGETS_MAX = 20
 Json = dict[str, Any]
-
-
-class _EnoughError(Exception):
-    """The bound of a preview is reached."""
 
 
 class _Bound:
@@ -53,6 +52,7 @@ async def preview_copy(
         plan.targets[str(target)] = await target_of(engine, target)
     counts: dict[str, int] = {str(target): 0} if target is not None else {}
     scanned = entries = matched = uncopyable = 0
+    begun: set[str] = set()
     first: int | None = None
     last: int | None = None
     stopped = "end"
@@ -66,12 +66,16 @@ async def preview_copy(
             if message.message is not None and conditions.matches(name, message, values.text)
         ]
         if subscription and taken:
-            states = await states_of(engine, topic, subscription, taken)
+            places = [MessagePosition(*message.position) for message in taken]
+            states = await states_of(engine, topic, subscription, places)
             taken = [m for m, state in zip(taken, states, strict=True) if state == "held"]
         scanned, entries = scanned + len(page.messages), entries + page.entries
         for message in taken:
-            if message.kind is Kind.CHUNK and message.metadata.chunk_id:
-                continue
+            if message.kind is Kind.CHUNK:
+                uuid = message.metadata.uuid
+                if message.metadata.chunk_id or uuid in begun:
+                    continue
+                begun.add(uuid)  # its producer may have begun it twice
             matched += 1
             at = message.publish_ms
             first = at if first is None else min(first, at)
@@ -132,26 +136,25 @@ def _origin(topic: str, message: BrowsedMessage) -> str:
 
 async def preview_undo(engine: Engine, task: Task) -> Json:
     """Return what taking back a task's copies would do; ``task.plan`` has its targets as sources."""
-    counts, bound, stopped = CopiedCounts(), _Bound(), "end"
+    bound, stopped = _Bound(), "end"
     tally: dict[tuple[str, str], list[int]] = {}
-    seen = 0
-
-    async def report(progress: CopyProgress) -> None:
-        nonlocal seen
-        read, seen = progress.counts.entries - seen, progress.counts.entries
-        if bound.reached(read):
-            raise _EnoughError
-
-    try:
-        await take_back(engine, task, SourcePlace(), counts, report, tally=tally, dry=True)
-    except _EnoughError:
-        stopped = "bound"
+    scanned = entries = copies = 0
+    async for page in taken_back(engine, task, SourcePlace(), dry=True):
+        scanned, copies = scanned + page.scanned, copies + page.copies
+        for key, held in page.held.items():
+            sums = tally.setdefault(key, [0, 0])
+            sums[0] += held
+            sums[1] += page.acknowledged[key]
+        before, entries = entries, task.plan.entries_before(*page.after[:3])
+        if bound.reached(entries - before):
+            stopped = "bound"
+            break
     return {
-        "scanned": counts.scanned,
-        "scanned_entries": counts.entries,
+        "scanned": scanned,
+        "scanned_entries": entries,
         "entries": task.plan.entries,
         "stopped": stopped,
-        "copies": counts.matched,
+        "copies": copies,
         "subscriptions": _subscription_rows(tally),
     }
 

@@ -71,14 +71,22 @@ def _opened(rows: list[Any]) -> list[BrowsedMessage]:
     return opened
 
 
-async def whole_chunked(engine: Engine, part: SourcePart, first: BrowsedMessage) -> bytes | None:
-    """Return the uncompressed value of the message whose first chunk is given; None when chunks are missing, or it is
-    too large."""
-    metadata = first.metadata
-    wanted, uuid = metadata.num_chunks_from_msg, metadata.uuid
-    if metadata.total_chunk_msg_size > CHUNKED_BYTES_MAX:
-        return None
+class ChunkedMessage(NamedTuple):
+    """A message in chunks, looked for from its first chunk on. ``value``: uncompressed, None when chunks are missing or
+    it is too large. ``places``: of its chunks, the first one first. ``is_begun_again``: its producer sent all chunks
+    once more behind these, of which clients make the message; there is no value here."""
+
+    value: bytes | None
+    places: list[MessagePosition]
+    is_begun_again: bool = False
+
+
+async def whole_chunked(engine: Engine, part: SourcePart, first: BrowsedMessage) -> ChunkedMessage:
+    """Return the message whose first chunk is given."""
+    wanted, uuid = first.metadata.num_chunks_from_msg, first.metadata.uuid
+    is_large = first.metadata.total_chunk_msg_size > CHUNKED_BYTES_MAX
     pieces: list[bytes] = []
+    places: list[MessagePosition] = []
     start, left = [first.ledger_id, first.entry_id], LOOK_AHEAD_ENTRIES
     name = TopicName.parse(part.topic)
     while left > 0:
@@ -86,14 +94,27 @@ async def whole_chunked(engine: Engine, part: SourcePart, first: BrowsedMessage)
         args = NextEntries(name, PAGE_MESSAGES, PAGE_BYTES, at)
         answer = await engine.call(NEXT_ENTRIES, args)
         for message in await asyncio.to_thread(_opened, answer["entries"]):
-            of_it = message.kind is Kind.CHUNK and message.metadata.uuid == uuid
-            if of_it and message.metadata.chunk_id == len(pieces) and message.message is not None:
-                pieces.append(message.message.value or b"")
-                if len(pieces) == wanted:
-                    whole = b"".join(pieces)
-                    return decompress(metadata.compression, whole, metadata.uncompressed_size)
+            if message.kind is not Kind.CHUNK or message.metadata.uuid != uuid:
+                continue
+            number, place = message.metadata.chunk_id, MessagePosition(*message.position)
+            if number == 0 and places and place != places[0]:
+                return ChunkedMessage(None, places, is_begun_again=True)
+            if number > len(pieces):
+                return ChunkedMessage(None, places)  # clients drop a message with a gap
+            places.append(place)
+            if number < len(pieces):
+                continue  # sent twice
+            value = None if message.message is None else message.message.value
+            pieces.append(b"" if is_large else value or b"")
+            if len(pieces) == wanted:
+                return ChunkedMessage(None if is_large else _joined(first, pieces), places)
         left -= len(answer["entries"])
         start = answer["next"]
         if not answer["more"]:
-            return None
-    return None
+            break
+    return ChunkedMessage(None, places)
+
+
+def _joined(first: BrowsedMessage, pieces: list[bytes]) -> bytes:
+    metadata = first.metadata
+    return decompress(metadata.compression, b"".join(pieces), metadata.uncompressed_size)

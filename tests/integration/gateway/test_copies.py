@@ -1,29 +1,37 @@
-"""Copies, moves and redrives of a running instance, by its REST, while a worker and a broker are killed."""
+"""Copies, moves and redrives of a running instance, by its REST."""
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pulsar
 import pytest
 
+from tests.integration.gateway.copy_steps import (
+    API,
+    NAMESPACE,
+    create,
+    finished,
+    full,
+    post,
+    prepare,
+    publish,
+    reached,
+    seen,
+    started,
+    stored,
+)
 from tests.support.instance import Instance, running_instance
 from tests.support.waiting import until_blocking
 
-API = "/api/v1/clusters/standalone"
-NAMESPACE = "public/copies"
 EARLIEST = pulsar.InitialPosition.Earliest
 
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     with running_instance(tmp_path_factory.mktemp("copies")) as running:
-        path = f"/admin/v2/namespaces/{NAMESPACE}"
-        assert running.rest("PUT", path)[0] == 204
-        retention = {"retentionTimeInMinutes": 600, "retentionSizeInMB": 1000}
-        assert running.rest("POST", f"{path}/retention", retention)[0] == 204
-        assert running.rest("POST", f"{path}/deduplication", True)[0] == 204
+        prepare(running)
         yield running
 
 
@@ -33,77 +41,6 @@ def client(instance: Instance) -> Iterator[pulsar.Client]:
     made = pulsar.Client(instance.url, logger=quiet, operation_timeout_seconds=60)
     yield made
     made.close()
-
-
-def full(topic: str) -> str:
-    return f"persistent://{NAMESPACE}/{topic}"
-
-
-def create(instance: Instance, topic: str, partitions: int = 0) -> None:
-    path = f"/admin/v2/persistent/{NAMESPACE}/{topic}"
-    if partitions:
-        assert instance.rest("PUT", f"{path}/partitions", partitions)[0] == 204
-    else:
-        assert instance.rest("PUT", path)[0] == 204
-
-
-def publish(client: pulsar.Client, topic: str, count: int, *, batches: bool = True) -> None:
-    producer = client.create_producer(
-        full(topic), batching_enabled=batches, block_if_queue_full=True
-    )
-    for number in range(count):
-        producer.send_async(
-            b"%d" % number,
-            lambda *_: None,
-            partition_key=f"k{number % 7}",
-            properties={"parity": str(number % 2)},
-        )
-    producer.flush()
-    producer.close()
-
-
-def stored(client: pulsar.Client, topic: str) -> list[pulsar.Message]:
-    """Return all messages of a topic in its order."""
-    messages = []
-    for part in client.get_topic_partitions(full(topic)):
-        reader = client.create_reader(part, pulsar.MessageId.earliest)
-        while reader.has_message_available():
-            messages.append(reader.read_next(10_000))
-        reader.close()
-    return messages
-
-
-def post(instance: Instance, path: str, body: Any, expected: int = 200) -> Any:
-    status, answer = instance.rest("POST", f"{API}/{path}", body, timeout_s=60)
-    assert status == expected, answer
-    return answer
-
-
-def started(instance: Instance, topic: str, **what: Any) -> tuple[Any, Any]:
-    """Preview a copy and start it; return the preview and the copy."""
-    path = f"topics/persistent/{NAMESPACE}/{topic}/copies"
-    preview = post(instance, path, {"preview": True, **what})
-    return preview, post(instance, path, {"token": preview["token"]})
-
-
-def seen(instance: Instance, copy_id: str) -> Any:
-    status, answer = instance.rest("GET", f"{API}/copies/{copy_id}")
-    return answer if status == 200 else {"state": f"HTTP {status}", "counts": {"copied": 0}}
-
-
-def reached(instance: Instance, copy_id: str, met: Callable[[Any], bool]) -> Any:
-    until_blocking(
-        lambda: met(seen(instance, copy_id)),
-        lambda: f"{seen(instance, copy_id)}\n{instance.logs()}",
-        bound_s=120,
-    )
-    return seen(instance, copy_id)
-
-
-def finished(instance: Instance, copy_id: str) -> Any:
-    row = reached(instance, copy_id, lambda row: row["state"] in ("succeeded", "failed", "stopped"))
-    assert row["state"] == "succeeded", row
-    return row
 
 
 def test_letters_of_a_client_are_grouped_redriven_to_their_origin_and_taken_back(
@@ -166,74 +103,6 @@ def test_letters_of_a_client_are_grouped_redriven_to_their_origin_and_taken_back
     with pytest.raises(pulsar.Timeout):
         late.receive(1_000)
     late.close()
-
-
-@pytest.mark.parametrize("part", ["worker", "broker-1", "gateway"])
-def test_a_copy_goes_on_after_a_kill_and_no_message_is_missing_or_twice(
-    instance: Instance, client: pulsar.Client, part: str
-) -> None:
-    source, target = f"from-{part}", f"to-{part}"
-    create(instance, target, partitions=3)
-    publish(client, source, 3_000)
-    _, copy = started(instance, source, target=full(target), rate=600)
-    for _ in range(2):
-        before = seen(instance, copy["id"])["counts"]["copied"]
-        reached(
-            instance,
-            copy["id"],
-            lambda row, at=before: row["counts"]["copied"] > at or row["state"] == "succeeded",
-        )
-        if seen(instance, copy["id"])["state"] != "succeeded":
-            instance.kill(part)
-            instance.wait_running(part)
-    row = finished(instance, copy["id"])
-    assert row["counts"]["copied"] + row["counts"]["repeated"] >= 3_000
-    messages = stored(client, target)
-    assert Counter(m.data() for m in messages) == Counter(b"%d" % i for i in range(3_000))
-    by_key: dict[str, list[int]] = {}
-    for message in messages:
-        by_key.setdefault(message.partition_key(), []).append(int(message.data()))
-    assert all(numbers == sorted(numbers) for numbers in by_key.values())
-
-
-def test_a_move_acknowledges_what_is_stored_also_when_the_worker_is_killed(
-    instance: Instance, client: pulsar.Client
-) -> None:
-    create(instance, "moved-to")
-    client.subscribe(full("moved-from"), "s").close()
-    publish(client, "moved-from", 1_500, batches=False)
-    consumer = client.subscribe(full("moved-from"), "s", consumer_type=pulsar.ConsumerType.Shared)
-    kept = [consumer.receive(10_000) for _ in range(10)]
-    for message in kept:
-        consumer.acknowledge(message)
-    consumer.close()
-    conditions = {"properties": ["parity=1"]}
-    preview, copy = started(
-        instance,
-        "moved-from",
-        target=full("moved-to"),
-        subscription="s",
-        rate=300,
-        conditions=conditions,
-    )
-    odd = {b"%d" % i for i in range(1, 1_500, 2)} - {m.data() for m in kept}
-    assert preview["matched"] == len(odd)
-    reached(instance, copy["id"], lambda row: row["counts"]["copied"] > 0)
-    instance.kill("worker")
-    instance.wait_running("worker")
-    finished(instance, copy["id"])
-    assert Counter(m.data() for m in stored(client, "moved-to")) == Counter(odd)
-    rest = client.subscribe(full("moved-from"), "s", consumer_type=pulsar.ConsumerType.Shared)
-    left = {b"%d" % i for i in range(1_500)} - odd - {m.data() for m in kept}
-    received: set[bytes] = set()
-    while received < left:
-        message = rest.receive(10_000)
-        received.add(message.data())
-    with pytest.raises(pulsar.Timeout):
-        rest.receive(500)
-    assert received == left
-    rest.close()
-    assert instance.rest("POST", f"{API}/copies/{copy['id']}/undo", {"preview": True})[0] == 409
 
 
 def test_a_subscription_is_moved_by_one_copy_at_a_time(

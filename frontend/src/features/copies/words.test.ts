@@ -10,6 +10,7 @@ const counts = {
   repeated: 2,
   acknowledged: 20,
   consumed: 0,
+  unclear: 0,
   not_copied: 0,
 };
 const copy = {
@@ -53,6 +54,14 @@ test("a copy has a title and its amounts", () => {
   );
   expect(shareOf(copy)).toBe(0.5);
   expect(shareOf({ ...copy, state: "succeeded" })).toBe(1);
+  expect(shareOf({ ...copy, entries: 0 })).toBe(0);
+});
+
+test("an undo that was interrupted says what it does not know", () => {
+  const undo: Copy = { ...copy, mode: "undo", counts: { ...counts, consumed: 1, unclear: 3 } };
+  expect(amountsOf(undo)).toContain(
+    "20 skipped · 1 were consumed before · 3 skipped or consumed while the undo was interrupted",
+  );
 });
 
 test("a scan of a part states its share", () => {

@@ -28,7 +28,11 @@ export function amountsOf({ mode, counts, entries }: Copy): string {
     entries > 0 ? ` (${Math.min(Math.floor((100 * counts.entries) / entries), 100)} % of the range)` : "";
   const parts =
     mode === "undo"
-      ? [`${count(counts.acknowledged)} skipped`, `${count(counts.consumed)} were consumed before`]
+      ? [
+          `${count(counts.acknowledged)} skipped`,
+          `${count(counts.consumed)} were consumed before`,
+          counts.unclear > 0 && `${count(counts.unclear)} skipped or consumed while the undo was interrupted`,
+        ]
       : [
           `${count(counts.copied)} stored`,
           counts.repeated > 0 && `${count(counts.repeated)} sent again and dropped by the broker`,
@@ -40,7 +44,8 @@ export function amountsOf({ mode, counts, entries }: Copy): string {
 
 /** The share of the range that was read, from 0 to 1. */
 export function shareOf({ counts, entries, state }: Copy): number {
-  if (state === "succeeded" || entries === 0) return 1;
+  if (state === "succeeded") return 1;
+  if (entries === 0) return 0;
   return Math.min(counts.entries / entries, 1);
 }
 

@@ -37,6 +37,28 @@ EDITS = (
         "J11",
     ),
     Edit(
+        "chunks-of-a-message-sent-anew-are-copied-as-one-more",
+        "gateway/services/copying/reading.py::whole_chunked",
+        "if number == 0 and places and place != places[0]:",
+        "if False:",
+        (
+            "unit/gateway/services/copying/test_interrupted.py"
+            "::test_each_message_is_copied_once_wherever_it_is_interrupted",
+        ),
+        "J11",
+    ),
+    Edit(
+        "an-interrupted-undo-calls-its-own-skips-consumed",
+        "gateway/services/copying/undoing.py::CopyUndoer._attempt",
+        "if self._again:",
+        "if False:",
+        (
+            "unit/gateway/services/copying/test_interrupted.py"
+            "::test_an_undo_takes_all_copies_back_and_never_says_that_a_consumer_had_them",
+        ),
+        "J11",
+    ),
+    Edit(
         "attempts-not-compared",
         f"{SERVICES}::_held",
         "attempt=run.attempt, ",
