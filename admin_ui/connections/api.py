@@ -17,6 +17,7 @@ from admin_ui.calls import (
 from admin_ui.connections import selectors, services, shapes
 from engine.auth.rights import SUPERUSER
 from gateway.http.bodies import json_answer
+from gateway.services.source import Ability
 
 FILTERS = (
     Parameter("q", "words in address, version, application, role or broker, in any case"),
@@ -46,7 +47,7 @@ class ConnectionsView(SnapshotView):
             "listConnections",
             shapes.ConnectionsAnswer,
             parameters=(*FILTERS, *WINDOW),
-            errors=(400, 403),
+            errors=(400, 403, 405),
         )
     }
     selector = selectors.connections
@@ -57,10 +58,11 @@ class ConnectionView(ClusterView):
 
     read_rights = SUPERUSER
     calls = {
-        "get": Call("getConnection", shapes.ConnectionDetail, _PATH, errors=(400, 403, 404)),
+        "get": Call("getConnection", shapes.ConnectionDetail, _PATH, errors=(400, 403, 404, 405)),
     }
 
     async def get(self, request: HttpRequest, broker: str, connection: str) -> HttpResponse:
+        self.cluster.require(Ability.CONNECTIONS)
         return json_answer(
             await self.work(
                 lambda engine: selectors.connection(self.viewer, engine, broker, connection)
@@ -80,12 +82,13 @@ class DisconnectClientView(PreviewedView):
             (shapes.DisconnectClientPreview, shapes.DisconnectClientReceipt),
             _PATH,
             body=shapes.DisconnectClientBody,
-            errors=(400, 403, 404, 409),
+            errors=(400, 403, 404, 405, 409),
         )
     }
 
     async def post(self, request: HttpRequest, broker: str, connection: str) -> HttpResponse:
         user, cluster = actor_of(request), self.cluster
+        cluster.require(Ability.CONNECTIONS)
         return await self.previewed(
             checked(shapes.DisconnectClientBody, request),
             lambda engine: services.preview(engine, broker, connection, user),

@@ -9,6 +9,7 @@ from gateway.services.connections import gathered_connections
 from gateway.services.connections.connection_rows import FIELDS, GROUPINGS, KINDS, Filter
 from gateway.services.connections.gathered_connections import GatheredConnections
 from gateway.services.engine_link import Engine
+from gateway.services.source import Ability
 
 Body = dict[str, Any]
 TEXTS = ("q", "library", "version", "role", "application", "broker", "host")
@@ -35,6 +36,7 @@ async def connections(
     """Return a window of the list, with ``groups`` by the parameter ``group``. Raises InvalidField, NotReady when no
     broker answers, Forbidden for a viewer who does not see everything."""
     viewer.require_everything("Connections")
+    cluster.require(Ability.CONNECTIONS)
     offset, limit = window(params, limit_max)
     chosen = filter_of(params)
     table = await cluster.link.arun(cluster.part(gathered).table)

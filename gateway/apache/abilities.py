@@ -20,5 +20,6 @@ LACKS: Mapping[Ability, str] = {
     Ability.REPAIR: f"Repair works on bookies. {_LEDGERS}",
     Ability.FUNCTIONS: "Functions of an Apache Pulsar are shown by pulsar-admin functions, sources and sinks",
     Ability.TRANSACTIONS: "Transactions of an Apache Pulsar are shown by pulsar-admin transactions alone",
+    Ability.CONNECTIONS: "Apache's REST interface lists no connections. A topic's page has its producers and consumers",
     Ability.FOREIGN_CHANGES: "The audit log has the changes that were made through this console alone",
 }

@@ -33,6 +33,8 @@ class Ability(StrEnum):
     REPAIR = "repair"
     TRANSACTIONS = "transactions"
     FUNCTIONS = "functions"
+    CONNECTIONS = "connections"
+    """Connections of all clients are listed, and ended."""
     FOREIGN_CHANGES = "foreign-changes"
     """Changes that are made without this console are in the audit log."""
 

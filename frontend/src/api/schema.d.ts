@@ -11464,6 +11464,14 @@ export interface operations {
                     "application/json": components["schemas"]["Reason"];
                 };
             };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11515,6 +11523,14 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11577,6 +11593,14 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
                 headers: {
                     [name: string]: unknown;
                 };

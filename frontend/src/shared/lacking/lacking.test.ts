@@ -8,6 +8,7 @@ const lacks = {
   "broker-settings": "Not here",
   transactions: "By tools",
   functions: "By pulsar-admin",
+  connections: "Not listed",
 };
 
 test.each([
@@ -16,6 +17,7 @@ test.each([
   ["/c/us/settings", "Not here"],
   ["/c/us/transactions", "By tools"],
   ["/c/us/functions/new", "By pulsar-admin"],
+  ["/c/us/clients", "Not listed"],
   ["/c/us/tenants/acme/transactions", undefined],
   ["/analyses", "No bookies"],
   ["/analyses/runs/1", "No bookies"],

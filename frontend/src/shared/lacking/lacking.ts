@@ -17,6 +17,7 @@ export type Ability =
   | "repair"
   | "transactions"
   | "functions"
+  | "connections"
   | "foreign-changes";
 
 type Lacks = Readonly<Record<string, string>>;
@@ -31,6 +32,7 @@ const PAGES: Readonly<Record<string, Ability>> = {
   settings: "broker-settings",
   transactions: "transactions",
   functions: "functions",
+  clients: "connections",
 };
 
 /** The reason why a page has nothing to show for the cluster; undefined where it has. */

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from admin_ui.connections.selectors import connections
+from engine.auth.viewer import ALL
 from engine.base.errors import Unsupported
 from engine.metadata.apart.stores import StoreUrls
 from gateway.apache.abilities import LACKS
@@ -30,3 +32,14 @@ def test_programs_do_not_reach_the_cluster_through_the_console(
     for ability in (Ability.SOCKETS, Ability.COPIES):
         with pytest.raises(Unsupported, match=r"\(cluster theirs\)"):
             cluster.require(ability)
+
+
+async def test_connections_are_refused_as_not_listed_and_not_as_brokers_without_an_answer(
+    apache_cluster: ApacheCluster, link: EngineLink, tmp_path: Path
+) -> None:
+    settings = ClusterSettings(
+        "theirs", StoreUrls("http://x"), tmp_path, tmp_path, apache=apache_cluster
+    )
+    cluster = Cluster(settings, link)
+    with pytest.raises(Unsupported, match=r"lists no connections.*\(cluster theirs\)"):
+        await connections(ALL, cluster, {})
