@@ -12211,6 +12211,14 @@ export interface operations {
                     "application/json": components["schemas"]["Reason"];
                 };
             };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
             503: {
                 headers: {
                     [name: string]: unknown;

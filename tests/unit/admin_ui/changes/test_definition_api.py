@@ -1,13 +1,15 @@
 """Definitions through the console's API on a real broker: an export applied changes nothing, on an empty cluster it
 gives the same export, and what is applied is exactly the difference that was shown."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from admin_ui.changes.definition_api import DefinitionsView
+from admin_ui.changes import definition_objects
+from admin_ui.changes.definition_api import DefinitionsView, DiffView
 from admin_ui.models import AuditEntry
 from engine.admin.api.arguments import EARLIEST_MESSAGE
 from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
@@ -360,3 +362,23 @@ def test_an_export_neither_counts_nor_names_what_its_caller_does_not_see(
         assert refused.status == 403, query
         name = query.partition("=")[2]
         assert refused.json["reason"].replace(name, "X") == "X is not one that this role sees"
+
+
+def test_objects_that_take_too_long_are_not_to_be_tried_again_alike(
+    changes: Changes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = export(changes)
+    for view in (DefinitionsView, DiffView):
+        monkeypatch.setattr(view, "work_timeout_s", 0.05)
+
+    async def hang(*_: object) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(definition_objects, "exported", hang)
+    monkeypatch.setattr(definition_objects, "differing", hang)
+    for answer in (
+        changes.call("GET", DEFINITIONS),
+        changes.call("POST", f"{DEFINITIONS}/diff", {"text": text}),
+    ):
+        assert answer.status == 422
+        assert "name a tenant or a namespace" in answer.json["reason"]
