@@ -17,8 +17,6 @@ from typing import Any
 import pulsar
 import pytest
 
-from engine.auth.authenticators import jws
-from engine.auth.authenticators.signing_keys import SecretKey
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName
 from engine.client.broker_link import BrokerLink, LinkSettings
@@ -30,6 +28,7 @@ from engine.wire import client_commands
 from engine.wire.errors import RefusedError, ServerError
 from tests.crash.kit.members import Member, Publisher, Subscriber, Window, longest_gap_s
 from tests.crash.kit.processes import BookieProcess, BrokerProcess, Process
+from tests.support.access.callers import token_by
 from tests.support.access.issuer import Issuer
 from tests.support.net.certificates import Authority, Files
 from tests.support.ports import free_ports
@@ -119,7 +118,7 @@ class Place:
 
     def token(self, role: str, key: bytes | None = None) -> str:
         """Return a token by ``key``, the newest one that the broker knows unless it is given."""
-        return jws.sign({"sub": role}, SecretKey(key or self.newest), "HS256")
+        return token_by(key or self.newest, role)
 
     newest = OLD
 

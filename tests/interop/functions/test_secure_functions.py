@@ -9,9 +9,8 @@ from typing import Any
 import pulsar
 import pytest
 
-from engine.auth.authenticators import jws
-from engine.auth.authenticators.signing_keys import SecretKey
 from tests.interop.identity.conftest import Secured
+from tests.support.access.callers import token_by
 from tests.support.instance import Instance
 from tests.support.waiting import until_blocking
 
@@ -63,7 +62,7 @@ def called(secured: Secured, method: str, path: str, *options: str) -> Any:
 
 
 def token_of(secured: Secured, role: str) -> str:
-    return jws.sign({"sub": role}, SecretKey(secured.files.token_key.read_bytes()), "HS256")
+    return token_by(secured.files.token_key.read_bytes(), role)
 
 
 def as_json(value: Any) -> tuple[str, ...]:

@@ -9,9 +9,8 @@ import pulsar
 import pytest
 from pulsar.schema import JsonSchema, Record, String
 
-from engine.auth.authenticators import jws
-from engine.auth.authenticators.signing_keys import SecretKey
 from tests.interop.identity.conftest import Secured
+from tests.support.access.callers import token_by
 from tests.support.instances.shared import SharedInstance
 from tests.support.proxy.process import ProxyProcess, variables_of
 from tests.support.waiting import until_blocking
@@ -50,8 +49,7 @@ def proxy(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def token(secured: Secured, role: str, **claims: float) -> str:
-    key = SecretKey(secured.files.token_key.read_bytes())
-    return jws.sign({"sub": role, **claims}, key, "HS256")
+    return token_by(secured.files.token_key.read_bytes(), role, **claims)
 
 
 def through(secured: Secured, proxy: ProxyProcess, text: str) -> pulsar.Client:

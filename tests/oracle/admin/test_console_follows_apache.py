@@ -13,14 +13,13 @@ from admin_ui.messages import publishing
 from admin_ui.messages.tail import tails
 from engine.base.errors import MagnetarError
 from engine.base.names import TopicName
-from engine.metadata.apart.stores import StoreUrls
 from gateway.apache_settings import ApacheCluster
 from gateway.clusters.cluster import Cluster
-from gateway.environment import ClusterSettings
 from gateway.services.browsing.filters import MessageFilter
 from gateway.services.browsing.tailing import TailWatch
 from gateway.services.engine_link import EngineLink
 from tests.oracle.conftest import Side
+from tests.support.admin.clusters import cluster_before
 from tests.support.waiting import until
 
 PLACE = "public/followed"
@@ -29,12 +28,6 @@ TOPICS = {"parted": 2, "burst": 0, "unreached": 0, "published": 2}
 QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
 DEFINITION = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}]}
 LinkTo = Callable[[ApacheCluster], EngineLink]
-
-
-def console(cluster: ApacheCluster, link: EngineLink, folder: Path) -> Cluster:
-    """Return a cluster as the console serves it."""
-    settings = ClusterSettings("theirs", StoreUrls("http://x"), folder, folder, apache=cluster)
-    return Cluster(settings, link)
 
 
 def topic_of(name: str) -> TopicName:
@@ -56,7 +49,7 @@ def theirs(sides: tuple[Side, Side]) -> Side:
 async def cluster(
     theirs: Side, apache_cluster: ApacheCluster, link: EngineLink, tmp_path: Path
 ) -> AsyncIterator[Cluster]:
-    made = console(apache_cluster, link, tmp_path)
+    made = cluster_before(apache_cluster, link, tmp_path)
     yield made
     await made.publisher.close()
     await made.client.close()
@@ -164,7 +157,7 @@ async def test_a_port_for_clients_that_cannot_be_reached_is_named(
         "theirs", apache_cluster.url, apache_cluster.remote, service_url="pulsar://127.0.0.1:1"
     )
     link = link_to(elsewhere)
-    cluster = console(elsewhere, link, tmp_path)
+    cluster = cluster_before(elsewhere, link, tmp_path)
     topic = topic_of("unreached")
     watch = cluster.part(tails).watch(topic, MessageFilter(), 5)
     await until(lambda: "127.0.0.1:1" in watch.tail.problem)

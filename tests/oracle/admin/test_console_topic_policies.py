@@ -9,14 +9,13 @@ import pytest
 from admin_ui.policies import selectors, services
 from engine.base.errors import Conflict
 from engine.base.names import TopicName
-from engine.metadata.apart.stores import StoreUrls
 from engine.tenancy.policies.policy import Policy
 from engine.tenancy.policies.table import BY_NAME
 from gateway.apache_settings import ApacheCluster
 from gateway.clusters.cluster import Cluster
-from gateway.environment import ClusterSettings
 from gateway.services.engine_link import Engine, EngineLink
 from tests.oracle.conftest import Side
+from tests.support.admin.clusters import cluster_before
 from tests.support.waiting import until_blocking
 
 TOPIC = TopicName.parse("persistent://public/ruled/t")
@@ -81,10 +80,7 @@ def theirs(sides: tuple[Side, Side]) -> Side:
 def cluster(
     theirs: Side, apache_cluster: ApacheCluster, link: EngineLink, tmp_path: Path
 ) -> Cluster:
-    settings = ClusterSettings(
-        "theirs", StoreUrls("http://x"), tmp_path, tmp_path, apache=apache_cluster
-    )
-    return Cluster(settings, link)
+    return cluster_before(apache_cluster, link, tmp_path)
 
 
 def previewed(cluster: Cluster, policy: Policy, value: Any) -> Any:

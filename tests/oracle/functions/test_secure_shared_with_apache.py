@@ -8,13 +8,10 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import pulsar
 import pytest
 
-from engine.auth.authenticators import jws
-from engine.auth.authenticators.signing_keys import SecretKey
 from gateway.standalone.secure import SecureFiles
 from tests.bench.contenders import apache_missing
 from tests.crash.load import quiet_client
@@ -30,7 +27,9 @@ from tests.oracle.functions.test_shared_with_apache import (
     WAIT_S,
     apaches_id,
     path_of,
+    rest,
 )
+from tests.support.access.callers import token_by
 from tests.support.functions.forms import FORM_TYPE, file_part, form, json_part
 from tests.support.instance import Instance, running_instance
 from tests.support.waiting import until_blocking
@@ -59,25 +58,9 @@ class SecureCluster(NamedTuple):
         self, http: str, method: str, path: str, body: bytes = b"", *, role: str = "superuser"
     ) -> tuple[int, Any]:
         """Return status and body of a call, behind a redirect; without a role it has no token."""
-        headers = {"Content-Type": FORM_TYPE} if body else {}
-        if role:
-            headers["Authorization"] = f"Bearer {token_of(self.files, role)}"
-        request = urllib.request.Request(http + path, body or None, headers, method=method)
+        kind, token = FORM_TYPE if body else "", token_of(self.files, role) if role else ""
         trusted = ssl.create_default_context(cafile=str(self.files.authority))
-        try:
-            with urllib.request.urlopen(request, timeout=75, context=trusted) as reply:
-                status, text = reply.status, reply.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                status, text = error.code, error.read()
-            if status == 307:
-                target = urlsplit(error.headers["Location"])
-                at = f"{target.scheme}://{target.netloc}"
-                return self.rest(at, method, path, body, role=role)
-        try:
-            return status, json.loads(text or b"null")
-        except ValueError:
-            return status, text.decode(errors="replace")
+        return rest(http, method, path, body, kind, token=token, trusted=trusted)
 
     def done(self, http: str, method: str, path: str, body: bytes = b"", **given: str) -> Any:
         """Return the body of a call that succeeded."""
@@ -133,7 +116,7 @@ class SecureCluster(NamedTuple):
 
 
 def token_of(files: SecureFiles, role: str) -> str:
-    return jws.sign({"sub": role}, SecretKey(files.token_key.read_bytes()), "HS256")
+    return token_by(files.token_key.read_bytes(), role)
 
 
 def java_options(files: SecureFiles, folder: Path) -> str:

@@ -2,6 +2,7 @@
 and instances on both do the work of one function."""
 
 import json
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -74,20 +75,30 @@ class Shared(NamedTuple):
 
 
 def rest(
-    http: str, method: str, path: str, body: bytes = b"", content_type: str = ""
+    http: str,
+    method: str,
+    path: str,
+    body: bytes = b"",
+    content_type: str = "",
+    *,
+    token: str = "",
+    trusted: ssl.SSLContext | None = None,
 ) -> tuple[int, Any]:
     """Return status and body of a call, behind a redirect to the leader; the body is text when it is not JSON."""
     headers = {"Content-Type": content_type} if content_type else {}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
     request = urllib.request.Request(http + path, body or None, headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=75) as reply:
+        with urllib.request.urlopen(request, timeout=75, context=trusted) as reply:
             status, text = reply.status, reply.read()
     except urllib.error.HTTPError as error:
         with error:
             status, text = error.code, error.read()
         if status == 307:
             target = urlsplit(error.headers["Location"])
-            return rest(f"http://{target.netloc}", method, path, body, content_type)
+            at = f"{target.scheme}://{target.netloc}"
+            return rest(at, method, path, body, content_type, token=token, trusted=trusted)
     try:
         return status, json.loads(text or b"null")
     except ValueError:

@@ -14,8 +14,6 @@ from typing import Any
 from bookie.repairing import follow_requests
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
-from engine.auth.authenticators import jws
-from engine.auth.authenticators.signing_keys import SecretKey
 from engine.auth.settings import AuthenticationSettings, AuthorizationSettings, TokenSettings
 from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
@@ -45,6 +43,7 @@ from tests.sim.kit.followers import FollowedServer
 from tests.sim.kit.loop import Node, SimLoop
 from tests.sim.kit.network import SimNetwork, World
 from tests.sim.kit.tapped import TappedTree
+from tests.support.access.callers import token_by
 
 BROKER_PORT = 6650
 HTTP_PORT = 8081
@@ -85,7 +84,7 @@ SUPERUSER = "root"
 def token_of(role: str, token_id: str = "") -> str:
     """Return the token of a client of brokers that judge rights."""
     own = {"jti": token_id} if token_id else {}
-    return jws.sign({"sub": role, **own}, SecretKey(SECRET), "HS256")
+    return token_by(SECRET, role, **own)
 
 
 RIGHTS: dict[str, Any] = {

@@ -33,9 +33,14 @@ def by_token(*, authorization_enabled: bool = False, **general: Any) -> Identity
     )
 
 
+def token_by(key: bytes, role: str, **claims: Any) -> str:
+    """Return a token of a role that is signed with a secret key."""
+    return jws.sign({"sub": role, **claims}, SecretKey(key), "HS256")
+
+
 def token(role: str, **claims: Any) -> str:
     """Return a token of this role."""
-    return jws.sign({"sub": role, **claims}, SecretKey(KEY), "HS256")
+    return token_by(KEY, role, **claims)
 
 
 def bearer(role: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from django.conf import settings
 
 from engine.metadata.apart.stores import StoreUrls
+from gateway.apache_settings import ApacheCluster
 from gateway.clusters.cluster import Cluster
 from gateway.environment import ClusterSettings
 from gateway.services.engine_link import EngineLink
@@ -20,6 +21,12 @@ def cluster_of(link: EngineLink, name: str = "standalone", folder: Path | None =
     return Cluster(
         ClusterSettings(name, StoreUrls(f"{URL}/{name}"), folder or data_dir, data_dir), link
     )
+
+
+def cluster_before(apache: ApacheCluster, link: EngineLink, folder: Path) -> Cluster:
+    """Return a cluster of Apache Pulsar as the console serves it, with its files in ``folder``."""
+    settings = ClusterSettings(apache.name, StoreUrls(apache.url), folder, folder, apache=apache)
+    return Cluster(settings, link)
 
 
 class NoLink(EngineLink):

@@ -7,13 +7,11 @@ import pytest
 from admin_ui.connections.selectors import connections
 from engine.auth.viewer import ALL
 from engine.base.errors import Unsupported
-from engine.metadata.apart.stores import StoreUrls
 from gateway.apache.abilities import LACKS
 from gateway.apache_settings import ApacheCluster
-from gateway.clusters.cluster import Cluster
-from gateway.environment import ClusterSettings
 from gateway.services.engine_link import EngineLink
 from gateway.services.source import OWN, Ability
+from tests.support.admin.clusters import cluster_before
 
 
 def test_every_ability_is_stated_and_our_own_clusters_lack_none() -> None:
@@ -25,10 +23,7 @@ def test_every_ability_is_stated_and_our_own_clusters_lack_none() -> None:
 def test_programs_do_not_reach_the_cluster_through_the_console(
     apache_cluster: ApacheCluster, link: EngineLink, tmp_path: Path
 ) -> None:
-    settings = ClusterSettings(
-        "theirs", StoreUrls("http://x"), tmp_path, tmp_path, apache=apache_cluster
-    )
-    cluster = Cluster(settings, link)
+    cluster = cluster_before(apache_cluster, link, tmp_path)
     for ability in (Ability.SOCKETS, Ability.COPIES):
         with pytest.raises(Unsupported, match=r"\(cluster theirs\)"):
             cluster.require(ability)
@@ -37,9 +32,6 @@ def test_programs_do_not_reach_the_cluster_through_the_console(
 async def test_connections_are_refused_as_not_listed_and_not_as_brokers_without_an_answer(
     apache_cluster: ApacheCluster, link: EngineLink, tmp_path: Path
 ) -> None:
-    settings = ClusterSettings(
-        "theirs", StoreUrls("http://x"), tmp_path, tmp_path, apache=apache_cluster
-    )
-    cluster = Cluster(settings, link)
+    cluster = cluster_before(apache_cluster, link, tmp_path)
     with pytest.raises(Unsupported, match=r"lists no connections.*\(cluster theirs\)"):
         await connections(ALL, cluster, {})

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from engine.client.errors import NoBrokerError
-from engine.metadata.apart.stores import StoreUrls
 from gateway.apache.clients import StatedBrokers, client_of_apache, usable
 from gateway.apache_settings import ApacheCluster
-from gateway.clusters.cluster import Cluster
-from gateway.environment import ClusterSettings
 from gateway.services.engine_link import EngineLink
+from tests.support.admin.clusters import cluster_before
 from tests.support.net.recorded_apache import TOKEN
 
 CLEAR = ApacheCluster("theirs", "http://host:8080")
@@ -72,12 +70,8 @@ def test_the_token_is_that_of_the_file_for_each_connection(
 def test_one_client_acts_for_all_people(
     apache_cluster: ApacheCluster, link: EngineLink, tmp_path: Path
 ) -> None:
-    settings = ClusterSettings(
-        "theirs", StoreUrls("http://x"), tmp_path, tmp_path, apache=apache_cluster
-    )
-
     async def used() -> list[str]:
-        cluster = Cluster(settings, link)
+        cluster = cluster_before(apache_cluster, link, tmp_path)
         first, second = cluster.clients.use("ann"), cluster.clients.use("bob")
         assert first is second
         assert first.client is cluster.client

@@ -10,13 +10,11 @@ from engine.admin.api.arguments import OnTopic
 from engine.admin.api.policies import SET_TOPIC_POLICY, TOPIC_POLICIES, SetTopicPolicy
 from engine.base.errors import Conflict, Unsupported
 from engine.base.names import NamespaceName, TopicName
-from engine.metadata.apart.stores import StoreUrls
 from engine.tenancy.policies.table import BY_NAME
 from gateway.apache import topic_policies
 from gateway.apache_settings import ApacheCluster
-from gateway.clusters.cluster import Cluster
-from gateway.environment import ClusterSettings
 from gateway.services.engine_link import EngineLink
+from tests.support.admin.clusters import cluster_before
 from tests.support.net.recorded_apache import RecordedApache, Request
 
 TOPIC = TopicName.parse("persistent://acme/ns3/orders-0013")
@@ -112,10 +110,7 @@ def test_a_preview_says_that_apache_counts_nothing(
     tmp_path: Path,
     place: services.Place,
 ) -> None:
-    settings = ClusterSettings(
-        "theirs", StoreUrls("http://x"), tmp_path, tmp_path, apache=apache_cluster
-    )
-    cluster, ttl = Cluster(settings, link), BY_NAME["messageTTL"]
+    cluster, ttl = cluster_before(apache_cluster, link, tmp_path), BY_NAME["messageTTL"]
     seen = link.run(lambda engine: services.preview(cluster, engine, place, ttl, "ann", 5))
     assert seen["token"] is not None
     assert seen["effects"]["counted"] == 0
