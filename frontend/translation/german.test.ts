@@ -41,7 +41,7 @@ const SAME = new Set([
   ...["move balance broker owner", "cluster disk rack", "English", "Deutsch", "Bundles", "Geo"],
   ...["value", "value_base64", "key", "properties", "event_time", "deliver_at", "deliver_after_ms"],
   ...['{"key": "k1", "value": {"id": 1}}', "pulsar://BROKER:6650", "persistent://{}"],
-  ...["audit_verify --noted", "red", "pulse", "secure", "--secure"],
+  ...["audit_verify --noted", "red", "pulse", "secure", "--secure", "--hash-names "],
   ...[
     "Browser",
     "Code",
@@ -73,8 +73,15 @@ function allKeys(): Map<string, string> {
   const found = new Map<string, string>();
   const files = readdirSync(SRC, { recursive: true }).map(String);
   for (const path of files.filter((name) => /\.tsx?$/.test(name) && !/\.test\./.test(name)))
-    for (const { key } of textsOf(path, readFileSync(join(SRC, path), "utf8"))) found.set(key, path);
+    for (const text of textsOf(path, readFileSync(join(SRC, path), "utf8")))
+      if (!text.within || isUsed(text.within)) found.set(text.key, path);
   return found;
+}
+
+/** Whether the German of a template shows a value of it. */
+function isUsed({ key, value }: { key: string; value: number }): boolean {
+  const text = words[key] ?? "";
+  return /\{\d\}/.test(text) ? text.includes(`{${value}}`) : true;
 }
 
 let parsed: Map<string, string> | undefined;
@@ -138,6 +145,16 @@ test("a module looks up what is shown, and nothing else", () => {
       .replace("title='Stored'", 'title={w_("Stored")}')
       .replace("Show all {", '{w_("Show all")} {')
       .replace("kind = 'Stored'", 'kind = w_("Stored")')}`,
+  );
+});
+test("a template's values are looked up, too, also a word that it chooses", () => {
+  const source =
+    "const text = `Change ${isAll ? 'all topics' : `all of ${name}`}, which ${one ? 'is' : 'are'} new`;";
+  const has = new Set(["Change {}, which {} new", "all topics", "all of {}", "is"]);
+  const changed = lookedUp("part.ts", source, (key) => has.has(key), "words");
+  expect(changed).toBe(
+    'import { w as w_ } from "words";const text = w_("Change {}, which {} new", ' +
+      'isAll ? w_("all topics") : w_("all of {}", name), one ? w_("is") : \'are\');',
   );
 });
 // biome-ignore-end lint/suspicious/noTemplateCurlyInString: it is source text

@@ -7,10 +7,12 @@ export interface Text {
   key: string;
   start: number;
   end: number;
-  /** `plural`: the words of a number, which `plural` itself looks up. */
-  kind: "jsx" | "attribute" | "literal" | "template" | "plural";
-  /** The source of the values of a template. */
-  values: string[];
+  /** `plural`: the words of a number, which `plural` itself looks up. `word`: one that a template has as a value. */
+  kind: "jsx" | "attribute" | "literal" | "template" | "plural" | "word";
+  /** Of a word: the key of its template, and the number of the value. */
+  within?: { key: string; value: number };
+  /** The values of a template: where their source begins and ends. */
+  values: { start: number; end: number }[];
 }
 
 interface Node {
@@ -35,7 +37,7 @@ const SHOWN = new Set(
 );
 const WORDY = /[A-Za-zÀ-ž]{2}/;
 const NOT_TEXT =
-  /^(https?:|[\w-]+\/[\w/.$-]+$|[#./@$]|--|[A-Z_]+$|\w+[.:]\w+$|[a-z-]+\(|[\d.]+(px|em|vw)|[\d.]+ [\d.]+|system-ui|ui-mono|\{\}px|curl |-H ")/;
+  /^(https?:\S*$|[a-z][\w-]*\/[\w/.$-]+$|[#./@$]|--|[A-Z_]+$|\w+[.:]\w+$|[a-z-]+\(|[\d.]+(px|em|vw)|[\d.]+ [\d.]+|system-ui|ui-mono|\{\}px|curl |-H ")/;
 /** Calls whose arguments are no texts, by the name of what is called. */
 const PLAIN_CALLS = new Set(
   "lazyPage getRouteApi createRoute lazy import GET POST PUT DELETE getItem setItem removeItem querySelector getPropertyValue addEventListener removeEventListener matchMedia useMayRead whyNot lines split join startsWith endsWith includes indexOf replace replaceAll localeCompare padStart Error TypeError URL DateTimeFormat NumberFormat getElementById closest createElement setAttribute has get literal enum field".split(
@@ -87,9 +89,28 @@ export function textsOf(path: string, code: string): Text[] {
 
   function addLiteral(node: Node, above: Node[]): void {
     const isAttribute = above.at(-1)?.type === "JSXAttribute";
-    if (!isShown(node, above, node.value)) return;
+    if (!isShown(node, above, node.value)) {
+      addWord(node, above);
+      return;
+    }
     const { start, end } = node;
     texts.push({ key: node.value, start, end, kind: isAttribute ? "attribute" : "literal", values: [] });
+  }
+
+  /** A single word that a template chooses, such as "is" or "are". */
+  function addWord(node: Node, above: Node[]): void {
+    let index = above.length - 1;
+    for (let child = node; above[index]?.type === "ConditionalExpression"; index--) {
+      if (above[index]?.test === child) return;
+      child = above[index] as Node;
+    }
+    const template = above[index];
+    if (index === above.length - 1 || template?.type !== "TemplateLiteral" || !WORDY.test(node.value)) return;
+    const { start, end } = node;
+    const text = texts.find((each) => each.kind === "template" && each.start === template.start);
+    const value = text?.values.findIndex((each) => each.start <= start && end <= each.end);
+    if (text && value !== undefined)
+      texts.push({ key: node.value, start, end, kind: "word", values: [], within: { key: text.key, value } });
   }
 
   function addPlural(node: Node, above: Node[]): void {
@@ -105,7 +126,7 @@ export function textsOf(path: string, code: string): Text[] {
     const key = node.quasis.map((part: Node) => part.value.cooked).join("{}");
     if (above.at(-1)?.type === "TaggedTemplateExpression" || !isShown(node, above, key)) return;
     if (!/[A-Za-z]{2}/.test(key.replaceAll("{}", ""))) return;
-    const values = node.expressions.map((part: Node) => code.slice(part.start, part.end));
+    const values = node.expressions.map(({ start, end }: Node) => ({ start, end }));
     texts.push({ key, start: node.start, end: node.end, kind: "template", values });
   }
 }
@@ -170,15 +191,20 @@ export function lookedUp(
 ): string | null {
   const texts = textsOf(path, code).filter(({ key, kind }) => kind !== "plural" && has(key));
   if (texts.length === 0) return null;
-  const out: string[] = [];
-  let at = 0;
-  // A template within a template's value stays as it is: the outer one has its source.
-  for (const { key, start, end, kind, values } of texts) {
-    if (start < at) continue;
-    const call = `w_(${[JSON.stringify(key), ...values].join(", ")})`;
-    out.push(code.slice(at, start), kind === "jsx" || kind === "attribute" ? `{${call}}` : call);
-    at = end;
+  return `import { w as w_ } from ${JSON.stringify(from)};${changed(0, code.length)}`;
+
+  /** A part of the module. The values of a template may have texts themselves. */
+  function changed(from: number, to: number): string {
+    const out: string[] = [];
+    let at = from;
+    for (const { key, start, end, kind, values } of texts) {
+      if (start < at || end > to) continue;
+      const given = values.map((value) => changed(value.start, value.end));
+      const call = `w_(${[JSON.stringify(key), ...given].join(", ")})`;
+      out.push(code.slice(at, start), kind === "jsx" || kind === "attribute" ? `{${call}}` : call);
+      at = end;
+    }
+    out.push(code.slice(at, to));
+    return out.join("");
   }
-  out.push(code.slice(at));
-  return `import { w as w_ } from ${JSON.stringify(from)};${out.join("")}`;
 }

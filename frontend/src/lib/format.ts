@@ -10,6 +10,8 @@ const compact = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumSign
 const small = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 2 });
 const two = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 2 });
 const three = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 3 });
+const tenth = new Intl.NumberFormat(LOCALE, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const conjunction = new Intl.ListFormat(LOCALE === "en" ? "en-GB" : LOCALE, { type: "conjunction" });
 const clock = new Intl.DateTimeFormat(LOCALE, {
   hour: "2-digit",
   minute: "2-digit",
@@ -38,6 +40,16 @@ const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 /** 1234567 → "1,234,567" */
 export function count(value: number | bigint): string {
   return whole.format(value);
+}
+
+/** 12.34 → "12.3" */
+export function tenths(value: number): string {
+  return tenth.format(value);
+}
+
+/** ["2 producers", "1 consumer"] → "2 producers and 1 consumer" */
+export function listed(parts: string[]): string {
+  return conjunction.format(parts);
 }
 
 // From here on a number in a tile or at an axis is cut; below it, one and the same count reads the same everywhere.

@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import type { SparkSetup } from "../../api/types";
+import { tenths } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
 import { analysesQuery } from "../../shared/analyses/catalogue";
 import { ChangeFailure } from "../../shared/changes/change-failure";
@@ -28,7 +29,7 @@ export function SparkOffer() {
   if (state === "elsewhere" || (state === "installed" && problems.length === 0)) return null;
   if (state === "installing") return <Installing setup={setup.data} />;
   const size = (megabytes: number) =>
-    megabytes < 1000 ? `${megabytes} MB` : `${(megabytes / 1000).toFixed(1)} GB`;
+    megabytes < 1000 ? `${megabytes} MB` : `${tenths(megabytes / 1000)} GB`;
   return (
     <Panel title={state === "installed" ? "Analyses cannot run on this machine" : "Analyses need Spark"}>
       <div className={styles.form}>

@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { dateTime, plural } from "../../lib/format";
+import { dateTime, plural, tenths } from "../../lib/format";
 import { ActionButton } from "../../ui/action-button";
 import { Code } from "../../ui/code/code";
 import { Panel } from "../../ui/panel";
@@ -83,7 +83,7 @@ function Tried({ message }: { message: TriedMessage }) {
     <details open={message.error !== ""}>
       <summary style={wrap}>
         {message.error ? "Exception" : valueText(message.output)} ← {valueText(message.input)}
-        {message.took_ms !== null && ` (${message.took_ms.toFixed(1)} ms)`}
+        {message.took_ms !== null && ` (${tenths(message.took_ms)} ms)`}
       </summary>
       <p style={wrap}>
         {message.topic}, {message.id}, {dateTime(message.published_at)}

@@ -1,5 +1,5 @@
 import type { components } from "../../api/schema";
-import { bytes, count, plural } from "../../lib/format";
+import { bytes, count, listed, plural } from "../../lib/format";
 import { amount } from "../../shared/cursor/cursor-words";
 
 type Schemas = components["schemas"];
@@ -68,8 +68,8 @@ export function usersOf(preview: TopicPreview): string | null {
   const clients = [
     preview.producers.length > 0 && plural(preview.producers.length, "producer"),
     consumers > 0 && plural(consumers, "consumer"),
-  ].filter(Boolean);
-  return clients.length === 0 ? null : clients.join(" and ");
+  ].filter((part) => part !== false);
+  return clients.length === 0 ? null : listed(clients);
 }
 
 /** The button's label, which names the loss. */

@@ -1,5 +1,5 @@
 import type { components } from "../../api/schema";
-import { bytes, count, plural } from "../../lib/format";
+import { bytes, count, plural, tenths } from "../../lib/format";
 import type { Message } from "../../shared/messages/message";
 import type { MessagesPage } from "./queries";
 
@@ -55,7 +55,7 @@ export function latestText(pages: readonly MessagesPage[]): string {
         sum(({ scanned }) => scanned),
         "message",
       )} looked at, ` +
-      `${bytes(sum((page) => page.bytes))} in ${seconds.toFixed(1)} s.`,
+      `${bytes(sum((page) => page.bytes))} in ${tenths(seconds)} s.`,
   ];
   if (of("without_key") > 0) parts.push(`${plural(of("without_key"), "message")} without a key not shown.`);
   if (of("undecoded") > 0)

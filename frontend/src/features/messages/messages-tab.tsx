@@ -3,7 +3,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { asApiError } from "../../lib/errors";
-import { bytes, count, plural } from "../../lib/format";
+import { bytes, count, plural, tenths } from "../../lib/format";
 import { fromLocalInput, toLocalInput } from "../../lib/local-time";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { useIsApache, useLacks } from "../../shared/lacking/lacking";
@@ -109,7 +109,7 @@ function scannedText(pages: MessagesPage[]): string {
   const last = pages.at(-1);
   return (
     `${plural(shown, "message")} shown of ${count(scanned)} looked at, ` +
-    `${bytes(sum((page) => page.bytes))} in ${seconds.toFixed(1)} s. ` +
+    `${bytes(sum((page) => page.bytes))} in ${tenths(seconds)} s. ` +
     (last ? stoppedText(last) : "")
   );
 }

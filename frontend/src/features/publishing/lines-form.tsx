@@ -187,7 +187,7 @@ function Ending({ end, isPublished }: { end: End; isPublished: boolean }) {
           title={`Lines from ${end.unknown[0]} on were not ${isPublished ? "published" : "checked"}`}
           unknown={
             isPublished
-              ? `It is not known whether lines ${end.unknown.join(" to ")} were published; later ones were not`
+              ? `It is not known whether lines ${end.unknown[0]} to ${end.unknown[1]} were published; later ones were not`
               : `Lines from ${end.unknown[0]} on were not checked`
           }
         />

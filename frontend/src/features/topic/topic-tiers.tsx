@@ -155,14 +155,13 @@ function Drawn({ tiers: { ledgers } }: { tiers: Tiers }) {
 function Policy({ tiers: { policy, sums } }: { tiers: Tiers }) {
   if (policy === null) return null;
   const { threshold_bytes: size, threshold_s: age, deletion_lag_s: lag } = policy;
-  const rules = [
-    size >= 0 && `behind the newest ${bytes(size)}`,
-    age >= 0 && `closed ${duration(age)} ago`,
-  ].filter(Boolean);
+  const behind = size >= 0 && `behind the newest ${bytes(size)}`;
+  const closed = age >= 0 && `closed ${duration(age)} ago`;
+  const rules = behind && closed ? `${behind}, or ${closed}` : behind || closed;
   return (
     <ul className={dialog.remarks} style={{ padding: "0 16px 8px" }}>
       <li>
-        To {policy.store}: {rules.length > 0 ? `ledgers ${rules.join(", or ")}` : "on request alone"}.
+        To {policy.store}: {rules ? `ledgers ${rules}` : "on request alone"}.
       </li>
       <li>
         Moved ledgers {lag < 0 ? "stay on bookies" : `leave the bookies after ${duration(lag)}`}; what both

@@ -3,6 +3,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { plural } from "../../lib/format";
+import { localized } from "../../lib/language/sentences";
 import { fromLocalInput } from "../../lib/local-time";
 import { Dialog } from "../../ui/dialog";
 import { ErrorNotice, Loading } from "../../ui/states";
@@ -55,10 +56,13 @@ export function ChangeAllDialog({
   const filters = Object.values(query).some(Boolean);
   const one = of === "topics" ? "topic" : "subscription";
   return (
-    <Dialog onClose={onClose} title={`Change ${filters ? "all that match" : `all ${of}`}`}>
+    <Dialog
+      onClose={onClose}
+      title={`Change ${filters ? "all that match" : of === "topics" ? "all topics" : "all subscriptions"}`}
+    >
       <form onSubmit={submit} noValidate style={{ display: "grid", gap: 12 }}>
         <p style={{ color: "var(--dim)" }}>
-          {total === undefined ? `The ${of}` : plural(total, one)}{" "}
+          {total === undefined ? (of === "topics" ? "The topics" : "The subscriptions") : plural(total, one)}{" "}
           {filters ? "match the filter" : "of the whole list"}. Topics of the system itself are left out. The
           preview shows each one first; nothing is changed before it is confirmed.
         </p>
@@ -166,7 +170,7 @@ function PolicyFields({ sample, onChange }: FieldsOf & { sample: TopicId }) {
         value={name}
         data={[
           { value: "", label: "Choose…" },
-          ...rows.map((row) => ({ value: row.name, label: row.title })),
+          ...rows.map((row) => ({ value: row.name, label: localized(row.title) })),
         ]}
         onChange={(event) => {
           const row = rows.find((known) => known.name === event.currentTarget.value);

@@ -1,6 +1,7 @@
 import { useMantineColorScheme } from "@mantine/core";
 import { type ReactNode, useContext, useEffect, useId, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
+import { LANGUAGE } from "../../lib/words";
 import { ZONE } from "../../lib/zone";
 import "uplot/dist/uPlot.min.css";
 import { Table } from "../grid/table";
@@ -314,9 +315,10 @@ function optionsOf(
   };
 }
 
+const DAY = LANGUAGE === "de" ? "{DD}.{MM}." : "{MMM} {DD}";
 const TIME_LABELS: uPlot.Axis.Values = [
-  [86_400, "{MMM} {DD}", null, null, null, null, null, null, 1],
-  [3_600, "{HH}:{mm}", "\n{MMM} {DD}", null, null, null, null, null, 1],
+  [86_400, DAY, null, null, null, null, null, null, 1],
+  [3_600, "{HH}:{mm}", `\n${DAY}`, null, null, null, null, null, 1],
   [60, "{HH}:{mm}", null, null, null, null, null, null, 1],
   [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1],
 ];

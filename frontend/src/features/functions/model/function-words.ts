@@ -1,4 +1,4 @@
-import { count } from "../../../lib/format";
+import { count, tenths } from "../../../lib/format";
 import type { Tone } from "../../../ui/badge";
 import type { Sort as Order } from "../../../ui/grid/sorting";
 import type { Component, FunctionRow, InstanceRow } from "./function-queries";
@@ -92,7 +92,7 @@ export function stateOf({ running, stopped, error }: InstanceRow): { word: strin
 }
 
 export function millis(value: number | null): string {
-  return value === null ? "—" : `${value < 10 ? value.toFixed(1) : count(Math.round(value))} ms`;
+  return value === null ? "—" : `${value < 10 ? tenths(value) : count(Math.round(value))} ms`;
 }
 
 /** Invocations by their duration, of cumulative counts: each bar has those above the bound before. */

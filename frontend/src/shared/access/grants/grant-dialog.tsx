@@ -1,6 +1,6 @@
 import { Button, Checkbox, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { plural } from "../../../lib/format";
+import { count, listed, plural } from "../../../lib/format";
 import { parseTopicName } from "../../../lib/url-state";
 import { Notice } from "../../../ui/states";
 import { ChangeDialog } from "../../changes/change-dialog";
@@ -178,12 +178,12 @@ export function GrantDialog({
 }
 
 const clients = (counts: { producers: number; consumers: number }) =>
-  [
-    counts.producers > 0 && plural(counts.producers, "producer"),
-    counts.consumers > 0 && plural(counts.consumers, "consumer"),
-  ]
-    .filter(Boolean)
-    .join(" and ");
+  listed(
+    [
+      counts.producers > 0 && plural(counts.producers, "producer"),
+      counts.consumers > 0 && plural(counts.consumers, "consumer"),
+    ].filter((part) => part !== false),
+  );
 
 /** The clients that a change would close, or that it is not known. */
 function losesText(connections: GrantPreview["connections"]): string {
@@ -192,7 +192,7 @@ function losesText(connections: GrantPreview["connections"]): string {
   const text = clients(connections);
   if (!text) return "No open client would be closed.";
   const proxies = connections.by_proxy;
-  return `${text} would be closed${proxies > 0 ? `, ${proxies.toLocaleString("en")} of them of WebSockets and proxies` : ""}.`;
+  return `${text} would be closed${proxies > 0 ? `, ${count(proxies)} of them of WebSockets and proxies` : ""}.`;
 }
 
 function closedText(closed: GrantReceipt["closed"]): string {
