@@ -34,7 +34,9 @@ export function StatusLine() {
     <div className={`${styles.line} ${tone}`} data-status-line>
       {/* Reasons contain their age, so each part is announced once, not each second. */}
       <span role="status" className="visually-hidden">
-        {first ? `${nameOfHop(first)} does not answer. ${first.advice}` : begun && "All parts answer"}
+        {first
+          ? `${nameOfHop(first)} does not answer. ${localized(first.advice)}`
+          : begun && "All parts answer"}
       </span>
       <div className={styles.said}>
         {first ? (

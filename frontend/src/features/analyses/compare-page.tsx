@@ -3,7 +3,7 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
 import type { Cell } from "../../api/types";
 import { failureOf } from "../../lib/errors";
-import { dateTime, withUnit } from "../../lib/format";
+import { dateTime, tenths, withUnit } from "../../lib/format";
 import { runStateText } from "../../shared/analyses/run-words";
 import { Table } from "../../ui/grid/table";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
@@ -11,6 +11,7 @@ import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
 import { type Comparison, compareQuery, type Figure } from "./queries";
+import { unitInLanguage } from "./run/result-words";
 import { shortTitle } from "./run/run-state";
 
 const RunResultView = lazy(() =>
@@ -102,13 +103,13 @@ function Compared({ comparison: { runs, parameters, figures } }: { comparison: C
               key: "first",
               header: head(0),
               numeric: true,
-              cell: ({ values, unit }) => withUnit((values[0] ?? null) as Cell, unit || null),
+              cell: ({ values, unit }) => figureText(values[0], unit),
             },
             {
               key: "second",
               header: head(1),
               numeric: true,
-              cell: ({ values, unit }) => withUnit((values[1] ?? null) as Cell, unit || null),
+              cell: ({ values, unit }) => figureText(values[1], unit),
             },
             {
               key: "change",
@@ -141,6 +142,9 @@ function Compared({ comparison: { runs, parameters, figures } }: { comparison: C
   );
 }
 
+const figureText = (value: unknown, unit: string) =>
+  withUnit((value ?? null) as Cell, unit ? unitInLanguage(unit) : null);
+
 /** A parameter, which may be a long query. */
 function Value({ value }: { value: unknown }) {
   return <span className={styles.value}>{textOf(value)}</span>;
@@ -153,5 +157,5 @@ function textOf(value: unknown): string {
 
 function changeText(ratio: number): string {
   const percent = (ratio - 1) * 100;
-  return `${percent > 0 ? "+" : ""}${percent.toFixed(1)} %`;
+  return `${percent > 0 ? "+" : ""}${tenths(percent)} %`;
 }

@@ -13,6 +13,7 @@ import { PathLink } from "../../ui/path-link";
 import { Empty } from "../../ui/states";
 import styles from "./analyses.module.css";
 import { pathOf } from "./run/result-paths";
+import { resultInLanguage } from "./run/result-words";
 
 /** A longer text is no figure, such as a folder or positions. */
 const FIGURE_CHARS = 24;
@@ -34,7 +35,8 @@ export function amountsOf({ messages, entries, ledgers, bytes: size }: RunResult
 }
 
 /** A run's result: findings, then numbers, plots and tables, all from the fixed result schema. */
-export function RunResultView({ result, cluster }: { result: RunResult; cluster: string }) {
+export function RunResultView({ result: given, cluster }: { result: RunResult; cluster: string }) {
+  const result = useMemo(() => resultInLanguage(given), [given]);
   if (result.schema_version !== 1)
     return (
       <Panel title="Result">
@@ -48,14 +50,15 @@ export function RunResultView({ result, cluster }: { result: RunResult; cluster:
   const figures = result.summary.filter((item) => !isText(item));
   const texts = result.summary.filter(isText);
   return (
-    // Titles, labels and sentences of a result are the gateway's, in English.
-    <div lang="en" style={{ display: "contents" }}>
+    <>
       {amounts && <p className={styles.input}>Read {amounts}</p>}
       {result.conclusions && result.conclusions.length > 0 && (
         <Panel title="In short">
           <ul className={styles.conclusions}>
             {result.conclusions.map((sentence) => (
-              <li key={sentence}>{sentence}</li>
+              <li key={sentence} lang="en">
+                {sentence}
+              </li>
             ))}
           </ul>
           {result.links && result.links.length > 0 && (
@@ -106,7 +109,7 @@ export function RunResultView({ result, cluster }: { result: RunResult; cluster:
           </div>
         ))}
       </div>
-    </div>
+    </>
   );
 }
 

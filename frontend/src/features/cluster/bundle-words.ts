@@ -1,4 +1,5 @@
 import { count, plural } from "../../lib/format";
+import { localized } from "../../lib/language/sentences";
 import type {
   Algorithm,
   BundlePreview,
@@ -74,7 +75,7 @@ export function edgesOf({ parts }: BundlePreview): number[] {
 
 /** Text of the intended move. */
 export function moveOf({ row, destination, problem }: TransferPreview): string {
-  if (problem !== "") return `${problem}.`;
+  if (problem !== "") return localized(`${problem}.`);
   if (row.owner === "") return `No broker owns it: ${destination} acquires it and serves its topics.`;
   return `${row.owner} closes its topics and passes it to ${destination}, which serves them at once. Its clients are sent there. No stored message is lost.`;
 }

@@ -119,6 +119,47 @@ test.each([
     "Check that its process is running and read the end of its log, then start it again. No other broker can serve its topics: they are not served until one is back.",
     "Prüfen, ob sein Prozess läuft, das Ende seines Logs lesen und ihn dann wieder starten. Kein anderer Broker kann seine Topics bedienen: Sie werden erst wieder bedient, wenn einer zurück ist.",
   ],
+  [
+    "role app lacks produce on persistent://public/default/orders; a tenant admin of public can grant it",
+    "Rolle app fehlt produce auf persistent://public/default/orders; ein Tenant-Administrator von public kann es gewähren",
+  ],
+  [
+    "boss is a superuser, by the setting super_user_roles; produce is granted to boss on public/default",
+    "boss ist Superuser, durch die Einstellung super_user_roles; produce ist boss auf public/default gewährt",
+  ],
+  ["limit: must be a whole number from 1 to 1000", "limit: muss eine ganze Zahl von 1 bis 1000 sein"],
+  [
+    "rate: Ensure this value is less than or equal to 100000.",
+    "rate: Dieser Wert darf höchstens 100000 sein.",
+  ],
+  [
+    "password: This password is too short. It must contain at least 10 characters. This password is too common.",
+    "password: Dieses Passwort ist zu kurz. Es muss mindestens 10 Zeichen haben. Dieses Passwort ist zu verbreitet.",
+  ],
+  [
+    "Another value is stored since the preview; nothing was changed",
+    "Seit der Vorschau ist ein anderer Wert gespeichert; nichts wurde geändert",
+  ],
+  [
+    "Subscription ship of persistent://public/default/orders is behind by 1,500 messages, the oldest of them 3 h old (20 kB). 1,200 entries were sent to its 2 consumers, most to c-1 (900).",
+    "Subscription ship von persistent://public/default/orders liegt zurück: 1.500 Nachrichten (20 kB), Alter der ältesten Nachricht: 3 h. 1.200 Einträge wurden gesendet (2 Consumer), die meisten an c-1 (900).",
+  ],
+  [
+    "Retention needs, with all copies, 1.5 GB for 7, 6 GB for 30, 18 GB for 90 days.",
+    "Die Aufbewahrung braucht, mit allen Kopien, 1,5 GB für 7, 6 GB für 30, 18 GB für 90 Tage.",
+  ],
+  [
+    "Group 1: 12 of 20 messages (60 %) come from persistent://public/default/orders, subscription ship; they have the reason “timeout”.",
+    "Gruppe 1: 12 von 20 Nachrichten (60 %) kommen von persistent://public/default/orders, Subscription ship; sie haben den Grund „timeout“.",
+  ],
+  [
+    "150 messages found; 2,000 messages scanned in 40 entries, which is all of the selection.",
+    "Gefunden: 150 Nachrichten; durchsucht: 2.000 Nachrichten (in: 40 Einträge); das ist die ganze Auswahl.",
+  ],
+  [
+    "order.total is a string instead of a number, first in message 3:4 of producer p-1; so in 5 messages, 12 % of all.",
+    "order.total ist ein Text, nicht eine Zahl, zuerst in Nachricht 3:4 von Producer p-1; so in 5 Nachrichten, 12 % von allen.",
+  ],
 ])("%s", async (english, german) => {
   expect((await inGerman())(english)).toBe(german);
 });

@@ -15,7 +15,7 @@ const HOLES: Record<string, string> = {
   time: /\d{4}-\d\d-\d\dT[\d:]+Z|(?:\d\d?\. \S+ \d{4}, )?\d\d:\d\d:\d\d(?: [A-Z+:\d]+)?/.source,
 };
 /** The joints of sentences in one text, the outermost first: no entry has these. */
-const JOINTS = [/(\n)/, /( · )/, /((?<=[.!?]) (?=[A-Z]))/];
+const JOINTS = [/(\n)/, /( · )/, /((?<=[.!?]) (?=[A-Z])|(?<=\)\.) (?=\d))/];
 /** The joint of parts of a sentence that is no entry as a whole. */
 const INNER_JOINT = /(; )/;
 

@@ -1,4 +1,5 @@
 import { count, dateTime, plural } from "../../../lib/format";
+import { localized } from "../../../lib/language/sentences";
 import type { BrokerDrain, DrainPreview, EndDrainPreview } from "./drain-queries";
 
 /** Progress of a drain, in a few words. */
@@ -30,7 +31,7 @@ export function drainOf(drain: BrokerDrain): string {
 /** The preview of a drain. */
 export function effectOf(preview: DrainPreview): string {
   const { broker, problem, total, staying } = preview;
-  if (problem !== "") return `${problem}.`;
+  if (problem !== "") return localized(`${problem}.`);
   if (total === 0) return `${broker} owns no bundle. It receives none until its drain ends.`;
   const leaving = total - staying;
   const moves =

@@ -1,4 +1,5 @@
 import { age, byteRate, bytes, count, dateTime, duration, plural } from "../../../lib/format";
+import { localized } from "../../../lib/language/sentences";
 import type {
   AuditPreview,
   BlastRadius,
@@ -108,14 +109,14 @@ export function delayOf({ seconds, before_s, lost }: DelayPreview, now: number):
 }
 
 export function auditOf({ problem, lost }: AuditPreview): string {
-  if (problem !== "") return `${problem}.`;
+  if (problem !== "") return localized(`${problem}.`);
   if (lost.length === 0) return "No bookie is away. The auditor looks for ledgers that name unknown bookies.";
   return `The ledgers of ${lost.map(({ bookie }) => bookie).join(", ")} are marked at once, and copied.`;
 }
 
 export function decommissionPreviewOf(preview: DecommissionPreview): string {
   const { bookie, problem, drain, ledgers, open, size, stored, seconds } = preview;
-  if (problem !== "") return `${problem}.`;
+  if (problem !== "") return localized(`${problem}.`);
   if (ledgers === 0 && !drain) return `No ledger names ${bookie}: only its cookie is removed.`;
   const unclosed = open === 0 ? "" : `, ${count(open)} of them open`;
   const end = drain
