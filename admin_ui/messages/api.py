@@ -139,7 +139,7 @@ class MessagesExportView(_MessagesView):
 
 
 class MessageView(_MessagesView):
-    """One message with all of its metadata, and up to a megabyte of its value."""
+    """One message with all of its metadata, and up to a megabyte of its value; at each of its chunks the whole one."""
 
     calls = {"get": Call("getMessage", shapes.MessageAnswer, ONE_PATH, errors=(400, 405, 412))}
 
@@ -149,7 +149,8 @@ class MessageView(_MessagesView):
 
 
 class MessageValueView(_MessagesView):
-    """The value of one message as a file: as its producer sent it, of encrypted ones and chunks as it is stored."""
+    """The value of one message as a file: as its producer sent it; as it is stored of encrypted ones, and of
+    chunks whose message cannot be joined."""
 
     calls = {
         "get": Call("downloadMessage", parameters=ONE_PATH, errors=(400, 405, 412), file=OCTETS)

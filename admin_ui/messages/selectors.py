@@ -13,6 +13,8 @@ from engine.schema.json_paths import parse_path
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.texts import readable
 from gateway.services import catalog
+from gateway.services.browsing.around import FoundChunks, whole_message
+from gateway.services.browsing.chunks import is_chunk
 from gateway.services.browsing.filters import MessageFilter
 from gateway.services.browsing.latest_values import KEYS_MAX, LatestValues, latest_values
 from gateway.services.browsing.opening import BrowsedMessage, Kind, notes_of, open_entry
@@ -126,22 +128,46 @@ def is_compacted(params: Params) -> bool:
 
 
 async def one(engine: Engine, name: TopicName, position: str) -> Body:
-    """Return a message. Raises InvalidField, Unsupported, NotFound."""
-    message = await _message(engine, name, position)
+    """Return a message, with the chunks of one in several. Raises InvalidField, Unsupported, NotFound."""
+    message, chunks = await _whole(engine, name, position)
     values = TopicValues(name)
     await values.fetch(engine, [message])
-    return row_of(name, -1, message, values, VALUE_CHARACTERS)
+    row = row_of(name, -1, message, values, VALUE_CHARACTERS)
+    return row | {"chunks": None if chunks is None else _shape_of(chunks)}
 
 
 async def value(engine: Engine, name: TopicName, position: str) -> bytes:
-    """Return the complete value of a message; of one that is encrypted or a chunk as it is stored.
+    """Return the complete value of a message; as it is stored of one that is encrypted, and of a chunk whose message
+    cannot be joined.
 
     Raises InvalidField, Unsupported, NotFound.
     """
-    message = await _message(engine, name, position)
+    message, _ = await _whole(engine, name, position)
     if message.message is None or message.message.value is None:
         raise NotFound(f"{position} has no value")
     return message.message.value
+
+
+async def _whole(
+    engine: Engine, name: TopicName, position: str
+) -> tuple[BrowsedMessage, FoundChunks | None]:
+    """Return the message at a position, joined if a chunk is there and the others are found, and the found chunks."""
+    message = await _message(engine, name, position)
+    if message.kind is not Kind.CHUNK or not is_chunk(message):
+        return message, None
+    return await whole_message(engine, name, message)
+
+
+def _shape_of(chunks: FoundChunks) -> Body:
+    return {
+        "size": chunks.size,
+        "positions": [{"index": index, "id": at} for index, at in sorted(chunks.ids.items())],
+        "missing": chunks.missing,
+        "unread": chunks.unread or None,
+        "begun_again": chunks.begun_again or None,
+        "is_large": chunks.is_large,
+        "is_whole": chunks.is_whole,
+    }
 
 
 async def _message(engine: Engine, name: TopicName, position: str) -> BrowsedMessage:
@@ -252,6 +278,7 @@ def row_of(
             if browsed.kind in (Kind.CHUNK, Kind.MESSAGE) and metadata.num_chunks_from_msg > 1
             else None
         ),
+        "chunks": None,
         "compression": browsed.codec,
         "entry_bytes": browsed.entry_bytes,
         "encryption_keys": [readable(key.key) for key in metadata.encryption_keys],

@@ -32,6 +32,29 @@ class ChunkPlace(s.Serializer[object]):
     message = s.CharField(help_text="the producer's name of the message")
 
 
+class ChunkPosition(s.Serializer[object]):
+    index = s.IntegerField()
+    id = s.CharField(help_text="ledger:entry")
+
+
+class MessageChunks(s.Serializer[object]):
+    """The chunks of a message, looked for around one of them."""
+
+    size = s.IntegerField(help_text="chunks of the message")
+    positions = ChunkPosition(many=True, help_text="of those that were found")
+    missing = s.ListField(child=s.IntegerField(), help_text="those that were not found, from 0")
+    unread = s.CharField(
+        allow_null=True,
+        help_text="why not everything was looked at where they may be; null: they are not stored",
+    )
+    begun_again = s.CharField(
+        allow_null=True,
+        help_text="position at which the producer sent all chunks anew, before the last of these",
+    )
+    is_large = s.BooleanField(help_text="the message is too large to be joined: 32 MiB")
+    is_whole = s.BooleanField(help_text="the value is that of the message, else of this chunk")
+
+
 class MessageAnswer(s.Serializer[object]):
     id = s.CharField(help_text="ledger:entry, in a batch ledger:entry:index")
     topic = s.CharField(help_text="full name of the topic or partition that has it")
@@ -58,6 +81,9 @@ class MessageAnswer(s.Serializer[object]):
     batch = BatchPlace(allow_null=True)
     chunk = ChunkPlace(
         allow_null=True, help_text="of a message that was joined at its last chunk, the last"
+    )
+    chunks = MessageChunks(
+        allow_null=True, help_text="of a message that is requested by its position; null in lists"
     )
     compression = s.CharField()
     entry_bytes = s.IntegerField(

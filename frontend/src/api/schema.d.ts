@@ -1703,7 +1703,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One message with all of its metadata, and up to a megabyte of its value. */
+        /** @description One message with all of its metadata, and up to a megabyte of its value; at each of its chunks the whole one. */
         get: operations["getMessage"];
         put?: never;
         post?: never;
@@ -1737,7 +1737,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The value of one message as a file: as its producer sent it, of encrypted ones and chunks as it is stored. */
+        /**
+         * @description The value of one message as a file: as its producer sent it; as it is stored of encrypted ones, and of
+         *     chunks whose message cannot be joined.
+         */
         get: operations["downloadMessage"];
         put?: never;
         post?: never;
@@ -3750,6 +3753,11 @@ export interface components {
             size: number;
             /** @description the producer's name of the message */
             message: string;
+        };
+        ChunkPosition: {
+            index: number;
+            /** @description ledger:entry */
+            id: string;
         };
         ClientShape: {
             name: string;
@@ -5859,6 +5867,8 @@ export interface components {
             batch: components["schemas"]["BatchPlace"] | null;
             /** @description of a message that was joined at its last chunk, the last */
             chunk: components["schemas"]["ChunkPlace"] | null;
+            /** @description of a message that is requested by its position; null in lists */
+            chunks: components["schemas"]["MessageChunks"] | null;
             compression: string;
             /** @description stored bytes of its entry; null: Apache's REST does not state them */
             entry_bytes: number | null;
@@ -5886,6 +5896,23 @@ export interface components {
             range: number[] | null;
             /** @description consumer that has to acknowledge messages of the hash first */
             waits_for: components["schemas"]["HolderShape"] | null;
+        };
+        /** @description The chunks of a message, looked for around one of them. */
+        MessageChunks: {
+            /** @description chunks of the message */
+            size: number;
+            /** @description of those that were found */
+            positions: components["schemas"]["ChunkPosition"][];
+            /** @description those that were not found, from 0 */
+            missing: number[];
+            /** @description why not everything was looked at where they may be; null: they are not stored */
+            unread: string | null;
+            /** @description position at which the producer sent all chunks anew, before the last of these */
+            begun_again: string | null;
+            /** @description the message is too large to be joined: 32 MiB */
+            is_large: boolean;
+            /** @description the value is that of the message, else of this chunk */
+            is_whole: boolean;
         };
         MessageHoldersAnswer: {
             at: number;

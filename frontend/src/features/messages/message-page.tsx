@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { Fragment, type ReactNode } from "react";
 import { failureOf } from "../../lib/errors";
 import { bytes, count, dateTime, known } from "../../lib/format";
 import { useIsApache } from "../../shared/lacking/lacking";
@@ -19,7 +19,7 @@ import { Panel } from "../../ui/panel";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { type JsonNode, jsonTree, textOf } from "./json/json-tree";
 import { MessageHolders } from "./message-holders";
-import { kindText } from "./words";
+import { chunkNumber, kindText, lackText, type MessageChunks, missingText } from "./words";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/messages/$message");
 
@@ -49,7 +49,9 @@ export function MessagePage() {
             actions={
               <>
                 <Copy value={location.href} what="the link to this message" />
-                {stored.kind !== "message" && <Badge tone="warn">{kindText(stored)}</Badge>}
+                {(stored.kind !== "message" || stored.chunks) && (
+                  <Badge tone={stored.kind === "message" ? "accent" : "warn"}>{kindText(stored)}</Badge>
+                )}
                 <Link
                   to="/c/$cluster/t/$tenant/$namespace/$topic/messages"
                   params={place}
@@ -76,6 +78,7 @@ export function MessagePage() {
                 </p>
               </Notice>
             )}
+            {stored.chunks && !stored.chunks.is_whole && <Lack of={stored.chunks} />}
             <Facts message={stored} />
           </Panel>
           <Value message={stored} href={valueUrl(id, message)} name={nameOf(id)} />
@@ -132,6 +135,7 @@ function Facts({ message }: { message: Message }) {
   if (message.replicated_from !== null) facts.push(["Published in cluster", message.replicated_from]);
   if (message.encryption_keys.length > 0) facts.push(["Encrypted with", message.encryption_keys.join(", ")]);
   if (message.chunk) facts.push(["Chunk of message", message.chunk.message]);
+  if (message.chunks) facts.push(["Chunks", <Chunks key="chunks" of={message.chunks} here={message.id} />]);
   if (message.compacted_out) facts.push(["Compaction", "a later message has its key"]);
   return (
     <dl style={looks.facts}>
@@ -141,6 +145,63 @@ function Facts({ message }: { message: Message }) {
         </Fact>
       ))}
     </dl>
+  );
+}
+
+/** Why the message of a chunk is not shown as a whole. */
+function Lack({ of }: { of: MessageChunks }) {
+  return (
+    <div style={{ marginBottom: 12 }}>
+      <Notice tone="warning">
+        <p>
+          {lackText(of)}
+          {of.begun_again !== null && (
+            <>
+              {" "}
+              <ChunkLink id={of.begun_again}>Its first chunk there</ChunkLink>
+            </>
+          )}
+        </p>
+        {of.missing.length > 0 && of.unread !== null && <p lang="en">{of.unread}.</p>}
+        <p>The value below is that of this chunk alone, as it is stored.</p>
+      </Notice>
+    </div>
+  );
+}
+
+function ChunkLink({ id, children }: { id: string; children: ReactNode }) {
+  const topic = useTopicId();
+  return (
+    <Link
+      to="/c/$cluster/t/$tenant/$namespace/$topic/messages/$message"
+      params={{
+        cluster: topic.cluster,
+        tenant: topic.tenant,
+        namespace: topic.namespace,
+        topic: topic.topic,
+        message: id,
+      }}
+      search={topicSearchOf(topic)}
+      style={{ textDecoration: "underline" }}
+    >
+      {children}
+    </Link>
+  );
+}
+
+/** The position of each chunk that was found, and which are not. */
+function Chunks({ of, here }: { of: MessageChunks; here: string }) {
+  return (
+    <>
+      {of.positions.slice(0, CHUNKS_MAX).map(({ index, id }, place) => (
+        <Fragment key={index}>
+          {place > 0 && ", "}
+          {chunkNumber(index)}: {id === here ? id : <ChunkLink id={id}>{id}</ChunkLink>}
+        </Fragment>
+      ))}
+      {of.positions.length > CHUNKS_MAX && ` and ${count(of.positions.length - CHUNKS_MAX)} more`}
+      {of.missing.length > 0 && `; not found: ${missingText(of)}`}
+    </>
   );
 }
 
@@ -190,6 +251,8 @@ function Value({ message, href, name }: { message: Message; href: string; name: 
 }
 
 const FORMS = { json: "JSON", text: "text", bytes: "as hexadecimal digits", none: "" } as const;
+/** Chunks whose positions are named. */
+const CHUNKS_MAX = 20;
 /** Parts of a value that are open at first: deeper ones open on demand. */
 const OPEN_ITEMS_MAX = 50;
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Message } from "../../shared/messages/message";
 import type { MessagesPage } from "./queries";
-import { firstLine, kindText, stoppedText } from "./words";
+import { firstLine, kindText, lackText, type MessageChunks, stoppedText } from "./words";
 
 const message = (more: object) =>
   ({
@@ -35,4 +35,25 @@ test("the reason of the end depends on the direction", () => {
   expect(stoppedText(page("end", "forward"))).toBe("This was the newest message.");
   expect(stoppedText(page("end", "backward"))).toBe("This was the oldest message.");
   expect(stoppedText(page("limit", "forward"))).toBe("There are more.");
+});
+
+test("chunks that are missing are named, and what was not looked at is not said to be missing", () => {
+  const none = { unread: null, begun_again: null, is_large: false, is_whole: false };
+  const chunks = (more: Partial<MessageChunks>) => ({
+    size: 40,
+    positions: [],
+    missing: [],
+    ...none,
+    ...more,
+  });
+  expect(lackText(chunks({ missing: [1, 4] }))).toBe(
+    "The message is not complete: chunk 2, 5 of 40 is not stored. No client receives it.",
+  );
+  expect(lackText(chunks({ missing: [1], unread: "Broker b does not answer" }))).toBe(
+    "The message is not shown as a whole: chunk 2 of 40 was not found.",
+  );
+  const many = Array.from({ length: 30 }, (_, index) => index);
+  expect(lackText(chunks({ missing: many }))).toContain("19, 20 and 10 more of 40 is not stored");
+  expect(lackText(chunks({ missing: [2], begun_again: "5:7" }))).toContain("sent the whole message again");
+  expect(lackText(chunks({ is_large: true }))).toContain("of 40 chunks is too large");
 });
