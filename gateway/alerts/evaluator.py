@@ -63,6 +63,8 @@ class Evaluator:
         self._senders = ThreadPoolExecutor(SENDERS, "alert-senders")
         self._sending: dict[int, asyncio.Future[None]] = {}
         """The channels that are being sent to."""
+        self._retried: set[int] = set()
+        """Those of them that failed before: they never have all senders."""
         self._look_at = 0
         """Time of the next look, ms."""
         self._removed_at = 0
@@ -259,15 +261,21 @@ class Evaluator:
         """Begin to send to each channel with due deliveries that is not being sent to. None waits for another: a
         destination that hangs would hold up all notifications."""
         for channel in [channel for channel, sent in self._sending.items() if sent.done()]:
+            self._retried.discard(channel)
             self._sending.pop(channel).result()
         channels = await self._in_thread(
             partial(store.due_channels, self._cluster.name, self._clock())
         )
         loop = asyncio.get_running_loop()
-        for channel in channels:
-            if channel not in self._sending:
-                work = partial(_closing, partial(self._drain, channel))
-                self._sending[channel] = loop.run_in_executor(self._senders, work)
+        for channel, attempts in channels.items():
+            if channel in self._sending or len(self._sending) >= SENDERS:
+                continue
+            if attempts:
+                if len(self._retried) >= SENDERS // 2:
+                    continue
+                self._retried.add(channel)
+            work = partial(_closing, partial(self._drain, channel))
+            self._sending[channel] = loop.run_in_executor(self._senders, work)
 
     def _drain(self, channel: int) -> None:
         """Send the due deliveries of a channel in their order, until one fails or its turn is over."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Max, QuerySet
 
 from engine.base.errors import MagnetarError
 from gateway.alerts.definitions import Definition, RuleScope
@@ -190,12 +190,13 @@ GIVEN_UP_MS = DAY_MS
 """Age from which a delivery that fails is not tried again."""
 
 
-def due_channels(cluster: str, now: int) -> list[int]:
-    """Return the channels that have a delivery to be sent now."""
+def due_channels(cluster: str, now: int) -> dict[int, int]:
+    """Return the channels that have a delivery to be sent now, with how often one was tried; the least often first."""
     due = AlertDelivery.objects.filter(
         cluster=cluster, state=DeliveryState.DUE, next_at__lte=now, claimed_until__lt=now
     )
-    return list(due.order_by("channel_id").values_list("channel_id", flat=True).distinct())
+    tried = due.values_list("channel_id").annotate(Max("attempt"))
+    return dict(tried.order_by("attempt__max", "channel_id"))
 
 
 def claim(channel: int, now: int) -> AlertDelivery | None:

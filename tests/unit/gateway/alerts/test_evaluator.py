@@ -395,7 +395,7 @@ async def test_a_channel_that_hangs_holds_up_no_other(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(gateway, "_drain", drain)
     monkeypatch.setattr(evaluating, "close_old_connections", lambda: None)
-    due = iter([[1, 2], [1, 3], [1]])
+    due = iter([{1: 0, 2: 0}, {1: 0, 3: 0}, {1: 0}])
     monkeypatch.setattr(store, "due_channels", lambda *_: next(due))
     try:
         await gateway._send_due()
@@ -447,3 +447,44 @@ def test_a_fault_that_one_rule_meets_ends_no_other_and_is_a_firing_of_its_own(
     assert broken.unknown_why == evaluating.FAULT
     bench.round(seconds=61)
     assert bench.sent[1:] == [("[c] error firing: broken: The rule cannot be evaluated", "ops")]
+
+
+async def test_channels_that_failed_before_never_have_all_senders(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gateway = Evaluator(Named(), clock=lambda: 0)  # type: ignore[arg-type]
+    released, begun = threading.Event(), list[int]()
+
+    def drain(channel: int) -> None:
+        begun.append(channel)
+        released.wait(60)
+
+    monkeypatch.setattr(gateway, "_drain", drain)
+    monkeypatch.setattr(evaluating, "close_old_connections", lambda: None)
+    due = iter([{1: 3, 2: 3, 3: 3, 4: 3}, {5: 0, 3: 3, 4: 3}, {6: 0, 7: 0, 3: 3}, {3: 3, 4: 1}])
+    monkeypatch.setattr(store, "due_channels", lambda *_: next(due))
+    try:
+        for expected in ([1, 2], [1, 2, 5], [1, 2, 5, 6]):
+            await gateway._send_due()
+            await until(lambda expected=expected: sorted(begun) == expected)
+        released.set()
+        await until(lambda: all(future.done() for future in gateway._sending.values()))
+        await gateway._send_due()
+        await until(lambda: sorted(begun) == [1, 2, 3, 4, 5, 6])
+    finally:
+        released.set()
+        gateway._senders.shutdown()
+
+
+def test_channels_are_due_by_how_often_they_were_tried(bench: Bench) -> None:
+    second = bench.make_channel("second")
+    bench.rule(channels=[bench.channel.pk, second.pk])
+    bench.backlog(500)
+    bench.error = "down"
+    bench.round()
+    AlertDelivery.objects.filter(channel=second).update(attempt=0)
+    AlertDelivery.objects.update(next_at=0)
+    assert list(store.due_channels("c", bench.alerts.now).items()) == [
+        (second.pk, 0),
+        (bench.channel.pk, 1),
+    ]
