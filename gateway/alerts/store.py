@@ -195,8 +195,8 @@ def due_channels(cluster: str, now: int) -> dict[int, int]:
     due = AlertDelivery.objects.filter(
         cluster=cluster, state=DeliveryState.DUE, next_at__lte=now, claimed_until__lt=now
     )
-    tried = due.values_list("channel_id").annotate(Max("attempt"))
-    return dict(tried.order_by("attempt__max", "channel_id"))
+    tried = due.values("channel_id").annotate(tried=Max("attempt"))
+    return dict(tried.order_by("tried", "channel_id").values_list("channel_id", "tried"))
 
 
 def claim(channel: int, now: int) -> AlertDelivery | None:
