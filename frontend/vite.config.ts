@@ -14,6 +14,20 @@ const featureOf = (id: string) => /[\\/]features[\\/]([^\\/]+)[\\/]/.exec(id)?.[
 
 const gateway = process.env.MAGNETAR_GATEWAY ?? "http://127.0.0.1:8080";
 
+/** Has browsers that know the line compile the code of every page while it is loaded, not function by function later. */
+const compiledEarly: Plugin = {
+  name: "compiled-early",
+  apply: "build",
+  generateBundle: {
+    order: "post",
+    handler(_options, bundle) {
+      for (const file of Object.values(bundle))
+        if (file.type === "chunk" && (file.isEntry || file.name === "shared"))
+          file.code = `//# allFunctionsCalledOnLoad\n${file.code}`;
+    },
+  },
+};
+
 /** Puts `name.br` and `name.gz` beside what gets smaller by it: the gateway sends them as they are. */
 const precompressed: Plugin = {
   name: "precompressed",
@@ -33,7 +47,7 @@ const precompressed: Plugin = {
 // The gateway serves dist/ below /static/ and answers every console route with dist/index.html.
 export default defineConfig({
   base: "/static/",
-  plugins: [translation, react({ jsxImportSource: "#jsx" }), firstPage, precompressed],
+  plugins: [translation, react({ jsxImportSource: "#jsx" }), firstPage, compiledEarly, precompressed],
   define: { __WORDS_VERSION__: JSON.stringify(WORDS_VERSION) },
   build: {
     target: "es2022",

@@ -52,6 +52,8 @@ export const theme = createTheme({
     NumberInput: { defaultProps: { size: "sm" } },
     Textarea: { defaultProps: { size: "sm" } },
     NativeSelect: { defaultProps: { size: "sm" } },
+    // A closed list of choices is not in the page: each would be placed as the page opens, which lays it out again.
+    Combobox: { defaultProps: { keepMounted: false } },
     Tooltip: Tooltip.extend({
       defaultProps: { openDelay: 300, withArrow: true, events: { hover: true, focus: true, touch: false } },
     }),

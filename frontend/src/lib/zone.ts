@@ -7,11 +7,12 @@ export const ZONE = storedZone();
 
 function storedZone(): string | undefined {
   try {
-    const zone = localStorage.getItem(KEY) ?? "";
+    const zone = localStorage.getItem(KEY);
+    if (!zone) return undefined;
     new Intl.DateTimeFormat("en", { timeZone: zone });
     return zone;
   } catch {
-    return undefined; // none is stored, storage is closed, or this browser does not know the zone
+    return undefined; // storage is closed, or this browser does not know the zone
   }
 }
 
