@@ -176,7 +176,7 @@ def _refusals() -> Iterator[tuple[str, str]]:
             for node in ast.walk(ast.parse(path.read_text())):
                 match node:
                     case ast.Raise(exc=ast.Call(func=called, args=arguments)):
-                        name = called.attr if isinstance(called, ast.Attribute) else called.id
+                        name = ast.unparse(called).rpartition(".")[2]
                         if name in REFUSALS and arguments:
                             yield from ((file, text) for text in _literals(arguments[-1]))
 
