@@ -1,11 +1,5 @@
 import { expect, test } from "vitest";
-import { choiceOf, clientName, closedText, filterOfGroup, silentText, sortOrderOf } from "./client-words";
-
-test("an unknown order of the address is the newest first", () => {
-  expect(sortOrderOf("-producers")).toBe("-producers");
-  expect(sortOrderOf("--producers")).toBe("-since");
-  expect(sortOrderOf(undefined)).toBe("-since");
-});
+import { choiceOf, clientName, closedText, filterOfGroup, silentText } from "./client-words";
 
 test("a client is named by its library, else by what it sent", () => {
   expect(clientName({ library: "Pulsar-Java", version: "2.10.6", sent: "x" })).toBe("Pulsar-Java 2.10.6");

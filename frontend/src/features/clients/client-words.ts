@@ -1,5 +1,5 @@
 import { plural } from "../../lib/format";
-import { type Sort as Order, sortIn } from "../../ui/grid/sorting";
+import type { Sort as Order } from "../../ui/grid/sorting";
 import type { Client, ClientGroup, ClientsPageAnswer, DisconnectReceipt, Grouping } from "./client-queries";
 
 export const SORTS = [
@@ -16,11 +16,6 @@ export const SORTS = [
 ] as const;
 export type Sort = (typeof SORTS)[number];
 export type SortOrder = Order<Sort>;
-
-/** The order of the address; the newest first where it has none. */
-export function sortOrderOf(text: string | undefined): SortOrder {
-  return sortIn(SORTS, text, "-since");
-}
 
 export const GROUPINGS: readonly { value: Grouping; label: string }[] = [
   { value: "version", label: "Version" },

@@ -1,6 +1,6 @@
 import { Button, NativeSelect } from "@mantine/core";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useCallback, useMemo } from "react";
+import { useMemo } from "react";
 import { count, plural, rate } from "../../lib/format";
 import { Freshness } from "../../shared/freshness";
 import { Announce } from "../../shared/lists/list-filters";
@@ -8,8 +8,9 @@ import lists from "../../shared/lists/lists.module.css";
 import { useListWindow } from "../../shared/lists/use-list-window";
 import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
-import { sorting } from "../../ui/grid/sorting";
+import type { SortableBy } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
 import { Since } from "../../ui/since";
@@ -31,10 +32,10 @@ import {
   groupName,
   KINDS,
   PROXIES,
+  SORTS,
   type Sort,
   type SortOrder,
   silentText,
-  sortOrderOf,
 } from "./client-words";
 import { EXACT } from "./search";
 
@@ -50,8 +51,7 @@ export function ClientsPage() {
   useTitle("Clients");
   const search = route.useSearch();
   const { cluster } = route.useParams();
-  const navigate = useNavigate({ from: "/c/$cluster/clients" });
-  const sort = sortOrderOf(search.sort);
+  const { sort, show, by } = useOrder(SORTS, "-since");
   const { q, library, version, role, application, broker, host } = search;
   const proxy = choiceOf(PROXIES, search.proxy);
   const kind = choiceOf(KINDS, search.kind);
@@ -64,12 +64,7 @@ export function ClientsPage() {
     [cluster, q, library, version, role, application, broker, host, proxy, kind, group, sort],
   );
   const list = useListWindow<Client, ClientsPageAnswer, ClientFilter>(CLIENT_LIST, filter);
-  const show = useCallback(
-    (change: Partial<typeof search>, replace = false) =>
-      navigate({ search: (before) => ({ ...before, ...change }), replace }),
-    [navigate],
-  );
-  const columns = useColumns(cluster, sort, (next) => show({ sort: next }));
+  const columns = useColumns(cluster, sort, by);
   const open = useNavigate();
   const exact = EXACT.filter((name) => search[name]);
   const filtered = Boolean(q || exact.length > 0 || proxy || kind);
@@ -235,14 +230,9 @@ function Groups({
 
 const ARROW_PX = 18; // beside the header of the sorted column
 
-function useColumns(
-  cluster: string,
-  sort: SortOrder,
-  setSort: (sort: SortOrder) => void,
-): GridColumn<Client>[] {
+function useColumns(cluster: string, sort: SortOrder, by: SortableBy<Sort>): GridColumn<Client>[] {
   return useMemo(() => {
     const sorted = sort.replace(/^-/, "");
-    const by = sorting<Sort>(sort, setSort);
     const sortable = (key: Sort, header: string, descending: boolean, min: number) => ({
       key,
       header,
@@ -297,5 +287,5 @@ function useColumns(
       { ...sortable("since", "Since", true, 110), numeric: true, cell: (row) => <Since at={row.since} /> },
       { ...sortable("broker", "Broker", false, 120), cell: (row) => row.broker },
     ];
-  }, [cluster, sort, setSort]);
+  }, [cluster, sort, by]);
 }

@@ -11,8 +11,9 @@ import { NotHere } from "../../shared/lacking/not-here";
 import { toneOfRoom, usedOf, whyReadOnly } from "../../shared/storage/room";
 import { ActionButton } from "../../ui/action-button";
 import { Meter } from "../../ui/charts/meter";
-import { sortedRows, sortIn, sorting } from "../../ui/grid/sorting";
+import { sortedRows } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import styles from "./cluster.module.css";
@@ -55,7 +56,7 @@ function figureOf(row: Bookie, field: (typeof SORTS)[number]): string | number |
 
 export function BookiesPage() {
   const { cluster } = route.useParams();
-  const { rack, loss, ...search } = route.useSearch();
+  const { rack, loss } = route.useSearch();
   const [change, setChange] = useState<RepairChange>();
   const navigate = useNavigate({ from: "/c/$cluster/bookies" });
   const client = useQueryClient();
@@ -65,10 +66,7 @@ export function BookiesPage() {
   const rows = found.data?.rows;
   const placement = found.data?.placement ?? null;
   const isByRegion = rows !== undefined && hasRegions(rows, placement);
-  const sort = sortIn(SORTS, search.sort, isByRegion ? "rack" : "id");
-  const by = sorting<(typeof SORTS)[number]>(sort, (next) =>
-    navigate({ search: (before) => ({ ...before, sort: next }) }),
-  );
+  const { sort, by } = useOrder(SORTS, isByRegion ? "rack" : "id");
   const listed = rows && sortedRows(rows, sort, figureOf);
   const opened = rows?.find(({ id }) => id === rack);
   return (

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { byteRate, count, dateTime, plural, rate } from "../../lib/format";
@@ -8,8 +8,9 @@ import { figureColumn } from "../../shared/figure";
 import { useLacks } from "../../shared/lacking/lacking";
 import { Unloading } from "../../shared/unloading/unloading";
 import { ActionButton } from "../../ui/action-button";
-import { sortedRows, sortIn, sorting } from "../../ui/grid/sorting";
+import { sortedRows } from "../../ui/grid/sorting";
 import { Table } from "../../ui/grid/table";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { balanceQuery } from "./balance/balance-queries";
@@ -28,18 +29,13 @@ const ServerHistory = lazy(() =>
 const HEIGHT_PX = 560;
 const RATES = ["msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out"] as const;
 const SORTS = ["id", "state", "bundles", "topics", ...RATES] as const;
-type BrokerField = (typeof SORTS)[number];
 
 export function BrokersPage() {
   const { cluster } = route.useParams();
   const found = useQuery(brokersQuery(cluster));
   const whyNot = useWhyNot(cluster, {});
   const lacks = useLacks();
-  const navigate = useNavigate({ from: "/c/$cluster/brokers" });
-  const sort = sortIn(SORTS, route.useSearch().sort, "id");
-  const by = sorting<BrokerField>(sort, (next) =>
-    navigate({ search: (before) => ({ ...before, sort: next }) }),
-  );
+  const { sort, by } = useOrder(SORTS, "id");
   const rows = found.data && sortedRows(found.data.rows, sort, (row, field) => row[field]);
   const balance = useQuery({
     ...balanceQuery(cluster),

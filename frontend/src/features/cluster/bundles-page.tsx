@@ -1,6 +1,6 @@
 import { Button, NativeSelect } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { getRouteApi } from "@tanstack/react-router";
 import { lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { byteRate, count, known, plural, rate } from "../../lib/format";
 import { useMayRead } from "../../shared/access/may";
@@ -9,14 +9,15 @@ import { Figure } from "../../shared/figure";
 import { Unloading } from "../../shared/unloading/unloading";
 import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
-import { sorting } from "../../ui/grid/sorting";
+import type { SortableBy } from "../../ui/grid/sorting";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { balanceQuery } from "./balance/balance-queries";
 import styles from "./cluster.module.css";
 import { ClusterHead, State } from "./cluster-head";
 import { type Bundle, brokersQuery } from "./queries";
-import { type BundleSort, DEFAULT_SORT, nameOfBundle, parseBundle, type SortOrder, shareOf } from "./search";
+import { BUNDLE_SORTS, type BundleSort, nameOfBundle, parseBundle, shareOf } from "./search";
 import { useBundleWindow } from "./use-bundle-window";
 
 const route = getRouteApi("/c/$cluster/bundles");
@@ -26,8 +27,8 @@ const BundleDialog = lazy(() =>
 
 export function BundlesPage() {
   const { cluster } = route.useParams();
-  const { q, broker, sort = DEFAULT_SORT, change } = route.useSearch();
-  const navigate = useNavigate({ from: "/c/$cluster/bundles" });
+  const { q, broker, change } = route.useSearch();
+  const { sort, show, by } = useOrder(BUNDLE_SORTS, "bundle");
   const client = useQueryClient();
   const filter = useMemo(() => ({ cluster, q, broker, sort }), [cluster, q, broker, sort]);
   const list = useBundleWindow(filter);
@@ -35,17 +36,8 @@ export function BundlesPage() {
   const brokers = useQuery({ ...brokersQuery(cluster), enabled: mayPick });
   const balance = useQuery({ ...balanceQuery(cluster), enabled: mayPick });
   const overloaded = balance.data?.not_split ?? [];
-  const show = useCallback(
-    (next: { q?: string; broker?: string; sort?: SortOrder; change?: string }, replace = false) =>
-      navigate({ search: (before) => ({ ...before, ...next }), replace }),
-    [navigate],
-  );
   const open = useCallback((row: Bundle) => show({ change: nameOfBundle(row) }), [show]);
-  const columns = useColumns(
-    sort,
-    useCallback((next) => show({ sort: next }), [show]),
-    open,
-  );
+  const columns = useColumns(by, open);
   const opened = parseBundle(change);
   const [unloading, setUnloading] = useState("");
   return (
@@ -138,13 +130,8 @@ function Overloaded({ of }: { of: { subject: string; reason: string }[] }) {
   );
 }
 
-function useColumns(
-  sort: SortOrder,
-  setSort: (sort: SortOrder) => void,
-  open: (row: Bundle) => void,
-): GridColumn<Bundle>[] {
+function useColumns(by: SortableBy<BundleSort>, open: (row: Bundle) => void): GridColumn<Bundle>[] {
   return useMemo(() => {
-    const by = sorting<BundleSort>(sort, setSort);
     const sortable = (key: BundleSort, header: string, descending: boolean) => ({
       key,
       header,
@@ -210,7 +197,7 @@ function useColumns(
         ),
       },
     ];
-  }, [sort, setSort, open]);
+  }, [by, open]);
 }
 
 /** Selects the owner of the listed bundles; also a broker that no longer exists. */

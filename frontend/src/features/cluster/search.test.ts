@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bundlesSearch, nameOfBundle, parseBundle, shareOf } from "./search";
+import { nameOfBundle, parseBundle, shareOf } from "./search";
 
 test("a bundle in the address is its three parts, and anything else opens nothing", () => {
   const id = { tenant: "shop", namespace: "orders", bundle: "0x00000000_0x40000000" };
@@ -12,9 +12,4 @@ test("the share of a range counts the highest hash, too", () => {
   expect(shareOf("0x00000000_0x40000000")).toBe(0.25);
   expect(shareOf("0xc0000000_0xffffffff")).toBe(0.25);
   expect(shareOf("0x00000000_0xffffffff")).toBe(1);
-});
-
-test("an unknown sort order falls back to the default", () => {
-  expect(bundlesSearch.parse({ sort: "colour" }).sort).toBeUndefined();
-  expect(bundlesSearch.parse({ sort: "-backlog" }).sort).toBe("-backlog");
 });

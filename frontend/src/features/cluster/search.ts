@@ -13,17 +13,11 @@ export const BUNDLE_SORTS = [
   "backlog",
 ] as const;
 export type BundleSort = (typeof BUNDLE_SORTS)[number];
-export type SortOrder = BundleSort | `-${BundleSort}`;
-
-export const DEFAULT_SORT: SortOrder = "bundle";
 
 export const bundlesSearch = z.object({
   q: searchText,
   broker: searchText,
-  sort: z.catch(
-    z.optional(z.enum([...BUNDLE_SORTS, ...BUNDLE_SORTS.map((name) => `-${name}` as const)] as const)),
-    undefined,
-  ),
+  sort: searchText,
   // The bundle whose dialog is open, as tenant/namespace/range.
   change: searchText,
 });

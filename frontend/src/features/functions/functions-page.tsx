@@ -1,6 +1,6 @@
 import { Button, NativeSelect } from "@mantine/core";
 import { createLink, getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useCallback, useMemo } from "react";
+import { useMemo } from "react";
 import { count, known, plural, rate } from "../../lib/format";
 import { parseTopicName } from "../../lib/url-state";
 import { Freshness } from "../../shared/freshness";
@@ -11,7 +11,8 @@ import { TopicLink } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
 import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
-import { sortIn, sorting } from "../../ui/grid/sorting";
+import type { SortableBy } from "../../ui/grid/sorting";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page, PageHead } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -48,21 +49,14 @@ export function FunctionsPage() {
   useTitle("Functions");
   const { cluster } = route.useParams();
   const search = route.useSearch();
-  const navigate = useNavigate({ from: "/c/$cluster/functions" });
   const { q } = search;
   const component = componentOf(search.component);
-  const sort = sortIn(SORTS, search.sort, DEFAULT_SORT);
+  const { sort, show, by } = useOrder(SORTS, DEFAULT_SORT);
   const filter = useMemo(() => ({ cluster, q, component, sort }), [cluster, q, component, sort]);
   const list = useListWindow<FunctionRow, FunctionsAnswer, FunctionFilter>(FUNCTION_LIST, filter);
   const answer = list.page;
   const isFiltered = Boolean(q || component);
-  const show = useCallback(
-    (change: Partial<typeof search>, replace = false) =>
-      navigate({ search: (before) => ({ ...before, ...change }), replace }),
-    [navigate],
-  );
-  const setSort = useCallback((next: SortOrder) => show({ sort: next }), [show]);
-  const columns = useColumns(cluster, sort, setSort);
+  const columns = useColumns(cluster, sort, by);
   const open = useNavigate();
   return (
     <Page>
@@ -148,14 +142,9 @@ export function FunctionsPage() {
   );
 }
 
-function useColumns(
-  cluster: string,
-  sort: SortOrder,
-  setSort: (sort: SortOrder) => void,
-): GridColumn<FunctionRow>[] {
+function useColumns(cluster: string, sort: SortOrder, by: SortableBy<Sort>): GridColumn<FunctionRow>[] {
   return useMemo(() => {
     const sorted = sort.replace(/^-/, "");
-    const by = sorting<Sort>(sort, setSort);
     const sortable = (key: Sort, header: string, descending: boolean, min: number) => ({
       key,
       header,
@@ -210,7 +199,7 @@ function useColumns(
       { ...sortable("latency_ms", "Latency", true, 84), cell: (row) => millis(row.latency_ms) },
       { key: "topics", header: "Topics", min: 240, grow: 2, cell: (row) => <Topics of={row} /> },
     ];
-  }, [cluster, sort, setSort]);
+  }, [cluster, sort, by]);
 }
 
 const perSecond = (value: number | null) => (value === null ? "—" : `${rate(value)}/s`);

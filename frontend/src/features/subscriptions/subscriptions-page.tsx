@@ -1,6 +1,6 @@
 import { Button, Checkbox, NativeSelect } from "@mantine/core";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useCallback, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import type { ListedSubscription, SubscriptionPage } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { count, duration, plural, rate } from "../../lib/format";
@@ -22,7 +22,8 @@ import { topicPagePath, topicSearchOf } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
 import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
-import { sortIn, sorting } from "../../ui/grid/sorting";
+import type { SortableBy } from "../../ui/grid/sorting";
+import { useOrder } from "../../ui/grid/use-order";
 import { Page, PageHead } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -63,8 +64,7 @@ export function SubscriptionsPage() {
   useTitle("Subscriptions");
   const search = route.useSearch();
   const { cluster } = route.useParams();
-  const navigate = useNavigate({ from: "/c/$cluster/subscriptions" });
-  const sort = sortIn(SORTS, search.sort, DEFAULT_SORT);
+  const { sort, show, by } = useOrder(SORTS, DEFAULT_SORT);
   const { q, tenant, namespace } = search;
   const late = search.late === "true" ? ("true" as const) : undefined;
   const attention = ATTENTION.find(({ value }) => value && value === search.attention)?.value;
@@ -77,16 +77,10 @@ export function SubscriptionsPage() {
     SUBSCRIPTION_LIST,
     filter,
   );
-  const show = useCallback(
-    (change: Partial<typeof search>, replace = false) =>
-      navigate({ search: (before) => ({ ...before, ...change }), replace }),
-    [navigate],
-  );
-  const setSort = useCallback((next: SortOrder) => show({ sort: next }), [show]);
   const choice = useMemo(() => parseChoice(search.columns) ?? [...DEFAULT_CHOICE], [search.columns]);
   const choose = (columns: Choice[]) => show({ columns: choiceText(columns) }, true);
   const [leftOut, setLeftOut] = useState(0);
-  const columns = useColumns(cluster, choice, sort, setSort);
+  const columns = useColumns(cluster, choice, sort, by);
   const openTopic = useNavigate();
   const filtered = Boolean(q || tenant || namespace || attention || older_s || late);
   const unread = list.page?.unread_topics ?? 0;
@@ -125,7 +119,7 @@ export function SubscriptionsPage() {
               onChoose={choose}
               leftOut={leftOut}
               sort={sort}
-              onSort={setSort}
+              onSort={(next) => show({ sort: next })}
             />
             <ChangeAll
               cluster={cluster}
@@ -233,11 +227,10 @@ function useColumns(
   cluster: string,
   choice: readonly Choice[],
   sort: SortOrder,
-  setSort: (sort: SortOrder) => void,
+  by: SortableBy<Sort>,
 ): GridColumn<ListedSubscription>[] {
   return useMemo(() => {
     const sorted = sort.replace(/^-/, "");
-    const by = sorting<Sort>(sort, setSort);
     const sortable = (key: Sort, descending: boolean, min: number) => ({
       key,
       header: TITLES[key],
@@ -331,7 +324,7 @@ function useColumns(
         };
       }),
     ];
-  }, [cluster, choice, sort, setSort]);
+  }, [cluster, choice, sort, by]);
 }
 
 function StateBadge({ row }: { row: ListedSubscription }) {
