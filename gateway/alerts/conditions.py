@@ -21,6 +21,8 @@ from gateway.services.geo.link_figures import LinkFigures
 from gateway.services.index.rows import KNOWN, LIVE
 from gateway.services.index.selection import Chosen
 from gateway.services.index.topic_index import TopicIndex
+from gateway.services.subscriptions.subscription_index import SubscriptionIndex
+from gateway.services.subscriptions.subscription_selection import COLUMNS as OF_SUBSCRIPTIONS
 
 OBJECTS_MAX = 100
 """Bound on the objects of a rule that have firings at the same time."""
@@ -32,6 +34,7 @@ _COLUMNS = {name: column for column, name in enumerate(ROW_COLUMNS)} | {
     "oldest_age": ROW_COLUMNS.index("oldest_at"),
 }
 _ENTRIES = ROW_COLUMNS.index("backlog")
+_BACKLOG, _RATE_OUT = (OF_SUBSCRIPTIONS.index(name) for name in ("backlog", "msg_rate_out"))
 NOT_REPORTED = "not every broker has reported its topics yet"
 
 
@@ -51,6 +54,7 @@ class Observed(NamedTuple):
     instance: Instance
     current: bool
     settled: bool
+    subscriptions: SubscriptionIndex
 
 
 class Match(NamedTuple):
@@ -291,7 +295,7 @@ def _subscriptions(rule: Definition, seen: Observed) -> Outcome:
 def _subscription_figures(topic: str, seen: Observed) -> dict[str, Figures] | None:
     """Return the summed figures of a topic's subscriptions that have a backlog or traffic; None: not known now.
 
-    Brokers report them for topics that they have loaded. A topic at rest without any backlog has none, too.
+    Brokers report them for topics that they have loaded. Those of a topic at rest are as it is stored.
     """
     if topic not in seen.topics:
         return None
@@ -301,7 +305,12 @@ def _subscription_figures(topic: str, seen: Observed) -> dict[str, Figures] | No
     count = seen.topics.partitions(topic)
     parts = [f"{topic}{PARTITION_SUFFIX}{index}" for index in range(count or 0)] or [topic]
     if any(seen.topics.is_unloaded(part) for part in parts) and values[_ENTRIES]:
-        return None
+        stored = {
+            listed.title: (listed.values[_BACKLOG], listed.values[_RATE_OUT] or 0)
+            for listed in seen.subscriptions.of_topic(topic)
+        }
+        # A backlog of no subscription: they were not read yet.
+        return stored or None
     summed: dict[str, Figures] = {}
     for part in parts:
         for name, (backlog, rate) in seen.findings.figures_of(part).items():

@@ -191,6 +191,7 @@ class Evaluator:
             ),
             current,
             current and snapshot.attention.last_round[1],
+            snapshot.subscriptions,
         )
 
     def evaluated(self, loaded: store.Loaded, seen: Observed) -> FiringChanges:

@@ -238,6 +238,13 @@ class SubscriptionIndex:
         """Return a listed subscription by its key."""
         return self._shown.get(key)
 
+    def of_topic(self, topic: str) -> Iterator[ListedSubscription]:
+        """Yield the subscriptions of a topic."""
+        self._sum_stale()
+        cells = (self._cells[part] for part in self._parts.get(topic, ()))
+        for title in dict.fromkeys(title for titles in cells for title in titles):
+            yield self._shown[key_of(topic, title)]
+
     def late(self, now_ms: int) -> Iterator[tuple[ListedSubscription, int]]:
         """Yield the subscriptions whose oldest message is older than their target, each with the time when it became
         so, ms."""

@@ -10,6 +10,7 @@ from gateway.alerts.definitions import Definition
 from gateway.services.attention.part_items import Instance
 from gateway.services.feeds.row_list import RowChanges
 from gateway.services.geo.link_figures import LinkFigures
+from gateway.services.subscriptions.subscription_index import SubscriptionIndex
 from tests.support.admin.board_console import Console, T
 
 
@@ -19,6 +20,7 @@ class Alerts(Console):
     def __init__(self) -> None:
         super().__init__()
         self.links: list[LinkFigures] = []
+        self.subscriptions = SubscriptionIndex()
         self.current = True
         self.settled = True
 
@@ -31,6 +33,7 @@ class Alerts(Console):
         return Observed(
             *("c", self.now, self.topics, self.findings, self.board, self.links),
             *(Instance(self.hops.bad, self.brokers, self.bookies), self.current, self.settled),
+            self.subscriptions,
         )
 
     def outcome(self, tenant: str = "", **given: Any) -> Outcome:

@@ -84,6 +84,26 @@ def test_subscriptions_are_compared_over_their_partitions(alerts: Alerts) -> Non
     assert [match.value for match in idle.matches] == [0]
 
 
+def test_subscriptions_of_a_topic_at_rest_are_as_they_are_stored(alerts: Alerts) -> None:
+    parts = [f"{T}p-partition-0", f"{T}p-partition-1"]
+    alerts.topics.catalog({T + "p": 2}, [])
+    assert sorted(alerts.topics.due(alerts.now, 5)) == parts
+    rows = [[part, 1, backlog, 10] for part, backlog in zip(parts, (60, 70), strict=True)]
+    alerts.topics.apply_at_rest({"at": alerts.now, "rows": rows, "missing": []})
+    rule = {"kind": "subscription", "figure": "backlog", "threshold": 100, "scope": T + "p"}
+    unread = alerts.outcome(**rule)
+    assert (list(unread.matches), unread.holds(f"{T}p\ns")) == ([], None)
+    assert "not known now" in unread.problem
+    for part, backlog in zip(parts, (60, 70), strict=True):
+        alerts.subscriptions.place(part, T + "p")
+        alerts.subscriptions.read_at_rest(part, {"s": backlog})
+    outcome = alerts.outcome(**rule)
+    assert [(match.subscription, match.value) for match in outcome.matches] == [("s", 130)]
+    assert (outcome.problem, outcome.holds(f"{T}p\ns")) == ("", True)
+    alerts.subscriptions.read_at_rest(parts[0], {"s": None})
+    assert alerts.outcome(**rule).holds(f"{T}p\ns") is None
+
+
 def test_a_link_that_a_broker_does_not_report_is_unknown(alerts: Alerts) -> None:
     def link(known: int) -> LinkFigures:
         return LinkFigures("eu", 3, 1, 500, None, 0, 0, [], 0, 0, 0, known, [], 0)
