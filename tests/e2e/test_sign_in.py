@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.e2e.axe import ALL_RULES, COLOURS, violations
 from tests.e2e.german import choose_german, english
+from tests.e2e.lists.test_sorted_lists import turn
 from tests.support.instances.secure import FAILURES_MAX, PASSWORD, SecureInstance
 
 TOPICS = "/c/standalone/topics"
@@ -144,6 +145,37 @@ def test_a_one_time_password_is_replaced_at_the_first_sign_in(
     page.get_by_label("New password", exact=True).fill(PASSWORD)
     page.keyboard.press("Enter")
     expect(corner(page, "carol")).to_contain_text("acting as acme-admin (read)")
+
+
+@pytest.mark.usefixtures("people")
+def test_the_headers_of_people_and_tokens_sort_in_both_directions_by_keyboard(
+    page: Page, secure: SecureInstance
+) -> None:
+    for name in ("sorted-a", "sorted-b"):
+        body = {"name": name, "role": "acme-admin", "level": "read", "expires_in_s": None}
+        secure.call("POST", "/api/v1/tokens", body)
+    page.goto("/people")
+    sign_in(page, ROOT)
+    people_listed = page.get_by_role("table", name="People")
+    for header, first, field in (
+        ("Name", "descending", "name"),
+        ("Full name", "ascending", "display_name"),
+        ("State", "descending", "active"),
+        ("Signs in by", "ascending", "provider"),
+        ("Last sign-in", "descending", "last_sign_in_at"),
+        ("Sessions", "descending", "sessions"),
+    ):
+        turn(page, people_listed, header, first, field)
+    page.goto("/c/standalone/roles/acme-admin")
+    tokens = page.get_by_role("table", name="Tokens")
+    names = tokens.locator("tbody tr").filter(has_text="sorted-")
+    for header, first in (("Level", "ascending"), ("Created", "descending"), ("Name", "ascending")):
+        column = tokens.get_by_role("columnheader", name=header, exact=True)
+        orders = ["ascending", "descending"]
+        for order in orders if first == "ascending" else orders[::-1]:
+            column.get_by_role("button").press("Enter")
+            expect(column).to_have_attribute("aria-sort", order)
+    expect(names.first).to_contain_text("sorted-b")
 
 
 @pytest.mark.usefixtures("people")

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.support.instance import Instance
 
@@ -19,6 +19,16 @@ RULE = {
 
 def ordered_by(page: Page, sort: str) -> None:
     expect(page).to_have_url(re.compile(rf"[?&]sort={re.escape(sort)}(&|$)"))
+
+
+def turn(page: Page, table: Locator, header: str, first: str, field: str) -> None:
+    """Sort a table by a header in both directions, by keyboard; ``first``: the order of the first press."""
+    column = table.get_by_role("columnheader", name=header, exact=True)
+    orders = ["ascending", "descending"]
+    for order in orders if first == "ascending" else orders[::-1]:
+        column.get_by_role("button").press("Enter")
+        expect(column).to_have_attribute("aria-sort", order)
+        ordered_by(page, field if order == "ascending" else f"-{field}")
 
 
 @pytest.mark.timeout(200)
@@ -127,3 +137,31 @@ def test_runs_are_filtered_by_their_state(page: Page, instance: Instance) -> Non
     expect(state).to_have_value("failed")
     state.select_option("Any state")
     expect(page).not_to_have_url(re.compile("state="))
+
+
+@pytest.mark.timeout(200)
+def test_the_headers_of_change_sets_sort_in_both_directions_by_keyboard(
+    page: Page, instance: Instance
+) -> None:
+    topic = "persistent://public/default/sorted-changes"
+    assert instance.rest("PUT", "/admin/v2/persistent/public/default/sorted-changes")[0] == 204
+    for kind in ("unload", "delete-topics"):
+        body = {"kind": kind, "objects": [{"topic": topic}]}
+        assert instance.rest("POST", f"{CONSOLE}/changes", body)[0] in (200, 201, 202)
+    page.goto("/c/standalone/changes")
+    table = page.get_by_role("table", name="Change sets")
+    created = table.get_by_role("columnheader", name="Created", exact=True)
+    expect(created).to_have_attribute("aria-sort", "descending")
+    for header, first, field in (
+        ("Change", "ascending", "kind"),
+        ("State", "ascending", "state"),
+        ("By", "ascending", "created_by"),
+        ("Created", "descending", "created_at"),
+    ):
+        turn(page, table, header, first, field)
+    rows = table.locator("tbody tr")
+    turn(page, table, "Change", "ascending", "kind")
+    expect(rows.first).to_contain_text("Unload")
+    page.goto("/c/standalone/changes?sort=kind")
+    expect(rows.last).to_contain_text("Unload")
+    instance.rest("DELETE", "/admin/v2/persistent/public/default/sorted-changes?force=true")

@@ -12,6 +12,7 @@ from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.lookup import Links
 from engine.net.network import LoopNetwork
 from tests.e2e.axe import violations
+from tests.e2e.lists.test_sorted_lists import turn
 from tests.support.instance import Instance, running_instance
 from tests.support.transactions.transaction_client import TransactionClient, Txn
 
@@ -77,6 +78,16 @@ def test_an_open_transaction_is_shown_and_aborted_as_previewed(
     page.evaluate(axe_source)
     assert violations(page, "transactions", "html") == []
     page.set_viewport_size({"width": 1280, "height": 900})
+    for header, first, field in (
+        ("Id", "ascending", "id"),
+        ("State", "ascending", "status"),
+        ("Since", "ascending", "since"),
+        ("Time-out", "descending", "timeout_ms"),
+        ("Owner", "ascending", "owner"),
+    ):
+        turn(page, rows, header, first, field)
+    turn(page, rows, "Id", "ascending", "id")
+    expect(rows.locator("tbody tr").first).to_contain_text("(0,1)")
     page.get_by_label("Filter by owner").fill("nothing-of-this-name")
     expect(page.get_by_text("No transaction matches")).to_be_visible()
     page.get_by_role("button", name="Clear filters").click()
