@@ -137,7 +137,9 @@ class CopyAmounts(s.Serializer[object]):
     unclear = s.IntegerField(
         help_text="by an undo: found acknowledged where it had been interrupted, by it or by a consumer"
     )
-    not_copied = s.IntegerField(help_text="matching messages without a target, or incomplete")
+    not_copied = s.IntegerField(
+        help_text="matching messages without a target, incomplete, or refused by it"
+    )
 
 
 class CopyRow(s.Serializer[object]):

@@ -44,8 +44,8 @@ def execute(job_id: str, attempt: int) -> None:
     if job is None:
         return
     try:
-        asyncio.run(_attempt(job))
-        services.finish(job=job, state=CopyState.SUCCEEDED)
+        refusal = asyncio.run(_attempt(job))
+        services.finish(job=job, state=CopyState.SUCCEEDED, error=refusal)
     except _EndedError:
         services.close_stopped(job=job)
     except DatabaseError:
@@ -55,15 +55,18 @@ def execute(job_id: str, attempt: int) -> None:
         services.finish(job=job, state=CopyState.FAILED, error=str(error) or type(error).__name__)
 
 
-async def _attempt(job: CopyJob) -> None:
-    """Work until the copy is made or must end. Rights are judged by brokers, for the role that created it."""
+async def _attempt(job: CopyJob) -> str:
+    """Work until the copy is made or must end; return why a message was refused, empty for none.
+
+    Rights are judged by brokers, for the role that created it.
+    """
     clusters = configured_clusters(asyncio.get_running_loop())
     cluster = clusters.named(job.cluster)
     role = job.created_by if rights_are_judged() else ""
     acting = cluster.clients.use(role)
     work = asyncio.ensure_future(_work(job, cluster.link, acting))
     try:
-        await _watch(job, work)
+        return await _watch(job, work)
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
@@ -71,7 +74,7 @@ async def _attempt(job: CopyJob) -> None:
         await cluster.link.aclose()
 
 
-async def _work(job: CopyJob, link: EngineLink, acting: ActingClient) -> None:
+async def _work(job: CopyJob, link: EngineLink, acting: ActingClient) -> str:
     task, place, counts = services.task_of(job), SourcePlace(*job.place), CopiedCounts(**job.counts)
 
     async def report(progress: CopyProgress) -> None:
@@ -86,18 +89,20 @@ async def _work(job: CopyJob, link: EngineLink, acting: ActingClient) -> None:
     if job.mode == CopyMode.UNDO:
         again = job.attempt > 1
         await CopyUndoer(engine, task, place, counts, report, again=again).run()
-    else:
-        await MessageCopier(engine, acting.client, task, place, counts, report).run()
+        return ""
+    copier = MessageCopier(engine, acting.client, task, place, counts, report)
+    await copier.run()
+    return copier.refusal and f"Not all messages were copied: {copier.refusal}"
 
 
-async def _watch(job: CopyJob, work: "asyncio.Future[None]") -> None:
-    """Renew the lease while ``work`` is done. Raises what it raises, and _EndedError when it must end at once."""
+async def _watch(job: CopyJob, work: "asyncio.Future[str]") -> str:
+    """Renew the lease while ``work`` is done; return its result. Raises what it raises, and _EndedError when it must
+    end at once."""
     renewed_s, stop_s = time.monotonic(), math.inf
     while True:
         done, _ = await asyncio.wait({work}, timeout=BEAT_S)
         if done:
-            work.result()
-            return
+            return work.result()
         try:
             stopping = await _in_thread(lambda: services.beat(job=job))
         except DatabaseError as error:

@@ -4190,7 +4190,7 @@ export interface components {
             consumed: number;
             /** @description by an undo: found acknowledged where it had been interrupted, by it or by a consumer */
             unclear: number;
-            /** @description matching messages without a target, or incomplete */
+            /** @description matching messages without a target, incomplete, or refused by it */
             not_copied: number;
         };
         CopyBodyRequest: {

@@ -6,7 +6,7 @@ the work goes on from the last report: what was sent behind it is sent again und
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from engine.base.budget import Budget
 from engine.base.errors import Failed, InvalidNameError, MagnetarError
 from engine.base.names import TopicName
 from engine.client.client import PulsarClient
+from engine.client.errors import MessageTooLargeError, RefusedError, ServerError
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_producer import (
     PartitionProducer,
@@ -111,6 +112,8 @@ class MessageCopier:
         """Matching messages of the slice under way, and whether they can be copied."""
         self._unanswered: set[MessagePosition] = set()
         """Messages of it that were to be acknowledged by a call without an answer."""
+        self.refusal = ""
+        """Reason of the first refusal of a single message by its target; such messages are not copied."""
 
     async def run(self) -> None:
         """Copy to the end. Raises the errors that do not pass by themselves, and those of ``report``."""
@@ -188,9 +191,11 @@ class MessageCopier:
             self._tried[places[0]] = copy is not None
             if copy is not None:
                 sent.append(copy._replace(places=places))
-        await self._publish(sent)
+        refused = await self._publish(sent)
+        self._tried |= dict.fromkeys(refused, False)
         if subscription:
-            await self._acknowledge(part.topic, begun_again, [copy.places for copy in sent])
+            moved = [copy.places for copy in sent if copy.places[0] not in refused]
+            await self._acknowledge(part.topic, begun_again, moved)
         # Only now: a slice that fails is copied again, and would count twice.
         self._counts.matched += len(self._tried)
         self._counts.not_copied += list(self._tried.values()).count(False)
@@ -245,19 +250,23 @@ class MessageCopier:
             self._producers[number, member] = producer
         return producer
 
-    async def _publish(self, sent: Sequence["_Copy"]) -> None:
-        """Publish copies and wait for the receipts. Raises the first error."""
+    async def _publish(self, sent: Sequence["_Copy"]) -> Collection[MessagePosition]:
+        """Publish copies and wait for the receipts; return the messages of those that were refused alone. Raises the
+        first error."""
         if not sent:
-            return
+            return ()
         receipts = _Receipts(len(sent))
         for copy in sent:
-            copy.outgoing.token = receipts
+            copy.outgoing.token = receipts, copy.places[0]
             copy.producer.send_as(copy.outgoing, copy.sequence)
         await receipts.complete
         self._counts.copied += receipts.stored
         self._counts.repeated += receipts.repeated
         if receipts.error is not None:
             raise receipts.error
+        for reason in receipts.refused.values():
+            self.refusal = self.refusal or reason
+        return receipts.refused
 
     async def _held(self, topic: str, messages: Sequence[BrowsedMessage]) -> list[BrowsedMessage]:
         """Return the messages that the subscription has not acknowledged."""
@@ -311,16 +320,21 @@ class _Copy(NamedTuple):
 
 
 class _Receipts:
-    """Receipts of one slice. ``repeated``: those that name no position, of what the broker had already."""
+    """Receipts of one slice. ``repeated``: those that name no position, of what the broker had already. ``refused``:
+    reasons by message of refusals that do not affect the others."""
 
     def __init__(self, count: int) -> None:
         self.complete = asyncio.get_running_loop().create_future()
         self.stored = self.repeated = 0
+        self.refused: dict[MessagePosition, str] = {}
         self.error: MagnetarError | None = None
         self._missing = count
 
-    def add(self, result: SendResult) -> None:
-        if result.message_id is None:
+    def add(self, result: SendResult, place: MessagePosition) -> None:
+        if result.message_id is None and _is_of_one(result.error):
+            # Messages behind it are stored. Sent again later, it would be taken for a repetition.
+            self.refused[place] = str(result.error)
+        elif result.message_id is None:
             self.error = self.error or result.error or Failed("a copy was not stored")
         elif result.message_id.position.ledger_id >= 0:
             self.stored += 1
@@ -333,8 +347,15 @@ class _Receipts:
 
 def _deliver(results: Sequence[SendResult]) -> None:
     for result in results:
-        receipts: _Receipts = result.token
-        receipts.add(result)
+        receipts, place = result.token
+        receipts.add(result, place)
+
+
+def _is_of_one(error: MagnetarError | None) -> bool:
+    """Return whether an error is of one message, behind which others may be stored."""
+    if isinstance(error, RefusedError):
+        return error.code in (ServerError.NotAllowedError, ServerError.ChecksumError)
+    return isinstance(error, MessageTooLargeError)
 
 
 def _is_later_chunk(message: BrowsedMessage) -> bool:

@@ -200,3 +200,29 @@ def test_a_copy_without_a_target_is_refused_with_a_reason(
     until = {"preview": True, "target": full("refused"), "conditions": {"until": 0}}
     publish(client, "refused", 3)
     assert post(instance, path, until)["matched"] == 0
+
+
+def test_a_message_that_the_target_refuses_is_named_and_stays_in_the_subscription(
+    instance: Instance, client: pulsar.Client
+) -> None:
+    create(instance, "limited-to")
+    path = f"/admin/v2/persistent/{NAMESPACE}/limited-to/maxMessageSize"
+    assert instance.rest("POST", path, 1_000)[0] == 204
+    client.subscribe(full("limited-from"), "s").close()
+    producer = client.create_producer(full("limited-from"), batching_enabled=False)
+    values = [b"first", b"x" * 2_000, b"last"]
+    for value in values:
+        producer.send(value)
+    producer.close()
+    until_blocking(
+        lambda: instance.rest("GET", path)[1] == 1_000, "the limit is stored", bound_s=60
+    )
+    _, copy = started(instance, "limited-from", target=full("limited-to"), subscription="s")
+    row = finished(instance, copy["id"])
+    assert row["error"].startswith("Not all messages were copied: "), row
+    amounts = [row["counts"][name] for name in ("copied", "acknowledged", "not_copied")]
+    assert amounts == [2, 2, 1]
+    assert [m.data() for m in stored(client, "limited-to")] == [b"first", b"last"]
+    consumer = client.subscribe(full("limited-from"), "s")
+    assert consumer.receive(30_000).data() == values[1]
+    consumer.close()

@@ -21,11 +21,13 @@ from engine.base.errors import NotReady
 from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.client.client import PulsarClient
+from engine.client.errors import RefusedError, ServerError
 from engine.client.message_ids import MessageId
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_producer import SendResult
 from engine.metadata.store import MetadataStore
 from engine.wire.batches import Message, pack_entry
+from engine.wire.errors import refusal
 from gateway.services.copying import copier, reading, retrying
 from gateway.services.copying.conditions import Conditions
 from gateway.services.copying.copier import CopiedCounts, CopyProgress, MessageCopier, Task
@@ -57,6 +59,8 @@ class World:
         self._interrupted_at = interrupted_at
         self._way = way
         self._highest = -1
+        self.refused = b""
+        """Value that the target refuses, which does not affect the others."""
         self.error: NotReady | None = None
         """Failure of the producer, after which it sends nothing until it is opened again."""
 
@@ -103,6 +107,8 @@ class World:
 
     def send_as(self, outgoing: OutgoingMessage, sequence: int) -> None:
         def store() -> MessageId:
+            if outgoing.payload == self.refused:
+                raise refusal(ServerError.NotAllowedError, "above the limit of the topic")
             if sequence <= self._highest:
                 return MessageId(Position(-1, -1))
             self._highest = sequence
@@ -112,6 +118,8 @@ class World:
         if self.error is None:
             try:
                 result = SendResult(outgoing.token, self.perform(store))
+            except RefusedError as error:
+                result = SendResult(outgoing.token, None, error)
             except NotReady as error:
                 self.error = error
         if self.error is not None:
@@ -303,3 +311,16 @@ async def test_a_message_that_is_too_large_is_not_copied_and_stays_where_it_is(
     assert world.stored == [b"0"]
     assert world.subscriptions["s"] == {MessagePosition(LEDGER, 1)}
     assert (counts.matched, counts.copied, counts.not_copied) == (2, 1, 1)
+
+
+async def test_a_message_that_its_target_refuses_stays_where_it_is() -> None:
+    world = World([entry(b"0", b"1", b"2")])
+    world.refused = b"1"
+    counts = await done(copying(world, "s"), lambda counts: None)
+    assert world.stored == [b"0", b"2"]
+    assert world.subscriptions["s"] == {
+        MessagePosition(LEDGER, 0, 0),
+        MessagePosition(LEDGER, 0, 2),
+    }
+    amounts = counts.matched, counts.copied, counts.acknowledged, counts.not_copied
+    assert amounts == (3, 2, 2, 1)
