@@ -2,10 +2,12 @@
 
 import re
 
+import pulsar
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.support.instance import Instance
+from tests.support.waiting import until_blocking
 
 CONSOLE = "/api/v1/clusters/standalone"
 RULE = {
@@ -165,3 +167,42 @@ def test_the_headers_of_change_sets_sort_in_both_directions_by_keyboard(
     page.goto("/c/standalone/changes?sort=kind")
     expect(rows.last).to_contain_text("Unload")
     instance.rest("DELETE", "/admin/v2/persistent/public/default/sorted-changes?force=true")
+
+
+@pytest.mark.timeout(200)
+def test_the_bar_of_copies_sorts_in_both_directions_by_keyboard(
+    page: Page, instance: Instance
+) -> None:
+    for name in ("sorted-from-a", "sorted-from-b", "sorted-to"):
+        assert instance.rest("PUT", f"/admin/v2/persistent/public/default/{name}")[0] == 204
+    client = pulsar.Client(instance.url)
+    for name in ("sorted-from-a", "sorted-from-b"):
+        client.create_producer(f"persistent://public/default/{name}").send(b"1")
+        path = f"{CONSOLE}/topics/persistent/public/default/{name}/copies"
+        target = {"target": "persistent://public/default/sorted-to"}
+        status, seen = instance.rest("POST", path, {"preview": True, **target})
+        assert status == 200, seen
+        assert instance.rest("POST", path, {"token": seen["token"]})[0] == 200
+    client.close()
+    states = f"{CONSOLE}/copies?state=succeeded"
+    until_blocking(
+        lambda: instance.rest("GET", states)[1]["total"] == 2, instance.logs, bound_s=120
+    )
+    page.goto("/c/standalone/copies")
+    items = page.get_by_role("listitem").filter(has_text="sorted-to")
+    expect(items.first).to_contain_text("sorted-from-b")
+    bar = page.get_by_role("group", name="Order of the list")
+    for header, field in (
+        ("To", "target"),
+        ("Kind", "mode"),
+        ("State", "state"),
+        ("From", "source"),
+    ):
+        for sort in (field, f"-{field}"):
+            bar.get_by_role("button", name=header).press("Enter")
+            ordered_by(page, sort)
+            order = "descending" if sort.startswith("-") else "ascending"
+            expect(bar.locator("[aria-current]")).to_contain_text(order)
+    expect(items.first).to_contain_text("sorted-from-b")
+    bar.get_by_role("button", name="From").press("Enter")
+    expect(items.first).to_contain_text("sorted-from-a")
