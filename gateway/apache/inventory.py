@@ -150,8 +150,12 @@ class Inventory:
         ids: list[str] = await self._get("/admin/v2/brokers")
         names: list[str] = await self._get("/admin/v2/clusters")
         if name not in names:
-            known = ", ".join(other for other in names if other != "global")
-            raise NotReady(f"it has the clusters {known}, not {name}: state its name by remote")
+            others = [str(other) for other in names if other != "global"]
+            own = others[0] if len(others) == 1 else "NAME"
+            raise NotReady(
+                f"it has the clusters {', '.join(others)}, not {name}: state its own name, by"
+                f" --remote-name {rest.cluster.name}={own} or by remote in apache_clusters"
+            )
         rest.hosts = frozenset(ids)
         # The address that is given reaches a single broker, also where its own name cannot be reached.
         urls = {id: rest.cluster.url if len(ids) == 1 else rest.broker_url(id) for id in ids}

@@ -52,7 +52,10 @@ def test_a_cluster_with_another_name_says_which_it_has(
         with pytest.raises(StoreUnavailableError):
             other.run(lambda engine: list_tenants(engine.store))
         checked = asyncio.run_coroutine_threadsafe(_checked(check), other.loop)
-        with pytest.raises(UnwellError, match="it has the clusters us, not theirs: state its name"):
+        wanted = (
+            "it has the clusters us, not theirs: state its own name, by --remote-name theirs=us"
+        )
+        with pytest.raises(UnwellError, match=wanted):
             checked.result(5)
     finally:
         other.close()
