@@ -9,13 +9,18 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.axe import violations
-from tests.e2e.german import choose_german, english
+from tests.e2e.german import GIVEN, choose_german, english
+from tests.e2e.lists.test_sorted_lists import turn
 from tests.support.analyses.topics_with_answers import dead_letters, hot_keys, publish
 from tests.support.instance import Instance
 
 KEYS = "persistent://public/default/page-keys"
 FOLLOWED = "persistent://public/default/page-followed"
 CANCEL_S = 5
+CONTENT = re.compile(
+    r"TimeoutError|ValueError|^SELECT |^broken JSON$|^\(the value\)$|^its producer named no schema"
+)
+"""English texts in cells: reasons of letters, a query, and names that links or queries compare."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -102,6 +107,16 @@ def test_the_pages_of_analyses_are_german_once_it_is_chosen(page: Page, instance
     for path in ("/analyses", "/analyses/hot-keys/new", f"/analyses/runs/{run}", *compared):
         page.goto(path)
         assert english(page) == [], path
+        if "/runs/" in path:
+            assert page.evaluate(GIVEN) == [], path
+    page.goto("/analyses")
+    runs_listed = page.get_by_role("table", name="Läufe")
+    for header, first, field in (
+        ("Analyse", "ascending", "title"),
+        ("Ziel", "ascending", "target"),
+        ("Gestartet", "descending", "created_at"),
+    ):
+        turn(page, runs_listed, header, first, field)
 
 
 @pytest.mark.timeout(600)
@@ -123,6 +138,16 @@ def test_each_analysis_runs_from_the_page_of_a_topic_with_its_defaults(
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("TimeoutError: no answer within # ms")
     expect(dialog).to_contain_text("JSON {id: number}")
+
+    page.goto("/")
+    choose_german(page)
+    problems = []
+    for analysis, run in runs.items():
+        page.goto(f"/analyses/runs/{run}")
+        expect(page.get_by_role("region", name="Kurz gesagt").locator("li").first).to_be_visible()
+        texts = (*english(page), *page.evaluate(GIVEN))
+        problems += [f"{analysis}: {text}" for text in texts if not CONTENT.search(text)]
+    assert not problems, "\n".join(problems)
 
 
 @pytest.mark.timeout(400)
