@@ -4,7 +4,7 @@ import type { Cell, ResultTable, RunResult, Series } from "../../api/types";
 import { bytes, count, dateTime, plural, time, valueAndUnit, withUnit } from "../../lib/format";
 import { toLocalInput } from "../../lib/local-time";
 import { BarList } from "../../ui/charts/bar-list";
-import { Chart } from "../../ui/charts/chart";
+import { LazyChart } from "../../ui/charts/lazy-chart";
 import { Stats } from "../../ui/charts/stats";
 import { Copy } from "../../ui/copy";
 import { Table } from "../../ui/grid/table";
@@ -142,7 +142,7 @@ function Plot({ series }: { series: Series }) {
     );
   const line = kind === "line";
   return (
-    <Chart
+    <LazyChart
       title={series.title}
       kind={line && x.type !== "category" ? "line" : "bars"}
       time={line && x.type === "time"}

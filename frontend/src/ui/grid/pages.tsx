@@ -1,5 +1,6 @@
 import { Button } from "@mantine/core";
 import { count } from "../../lib/format";
+import styles from "./table.module.css";
 
 /** Buttons that turn the pages of a list; nothing where it has one page. */
 export function Pages({
@@ -20,7 +21,7 @@ export function Pages({
   if (pages === 1 && page === 1) return null;
   const turn = (to: number) => onTurn(to > 1 ? to : undefined);
   return (
-    <>
+    <span className={styles.pages}>
       <Button variant="default" disabled={page <= 1} onClick={() => turn(page - 1)}>
         Previous
       </Button>
@@ -30,6 +31,6 @@ export function Pages({
       <Button variant="default" disabled={page >= pages} onClick={() => turn(page + 1)}>
         Next
       </Button>
-    </>
+    </span>
   );
 }
