@@ -101,7 +101,7 @@ class DefinitionsView(_DefinitionsView):
         viewer = self.viewer
         is_seen = viewer.sees(namespace) if namespace else viewer.sees_tenant(tenant)
         if (namespace or tenant) and not is_seen:
-            # Whether it exists or not: names of other tenants are not told.
+            # Whether it exists or not: names of other tenants are not given away.
             raise Forbidden(f"{namespace or tenant} is not one that this role sees")
 
         async def export(engine: Engine) -> tuple[Objects, int]:

@@ -15,8 +15,7 @@ from admin_ui.csv_text import csv_line
 from admin_ui.messages import selectors
 from admin_ui.params import Params, number
 from engine.admin.api.arguments import LONG_MAX
-from engine.base.errors import InvalidField, NotReady, Unprocessable, Unsupported
-from engine.base.json_numbers import refuse_constant
+from engine.base.errors import InvalidField, NotReady, Unprocessable, Unsupported, refuse_constant
 from engine.base.names import TopicName
 from gateway.services.browsing.filters import MessageFilter
 from gateway.services.browsing.latest_values import KEYS_MAX, LatestValues, latest_values

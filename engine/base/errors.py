@@ -5,6 +5,8 @@ operations raise kinds of ``Refusal``. Each interface represents these in its ow
 broker by the code, the REST interface by a status.
 """
 
+from typing import NoReturn
+
 
 class MagnetarError(Exception):
     """Base of all errors. ``retriable``: the same request may succeed later without change."""
@@ -148,3 +150,9 @@ def refusal(code: str, reason: str) -> Refusal:
     """Return the refusal that another process raised with this code; Failed for an unknown code."""
     kind = _BY_CODE.get(code)
     return kind(reason) if kind is not None else Failed(f"refused as {code[:80]!r}: {reason}")
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for NaN or an infinity, which Python's decoder of JSON reads and JSON does not have. It is the
+    ``parse_constant`` of ``json.loads``."""
+    raise ValueError(f"{name} is no JSON number")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import NamedTuple
 
-from engine.base.json_numbers import refuse_constant
+from engine.base.errors import refuse_constant
 from engine.schema import avro_types
 from engine.schema.kinds import InvalidSchemaError, Schema, SchemaKind, key_value
 from engine.schema.values.avro_writing import avro_writer

@@ -64,7 +64,7 @@ class Evaluator:
         self._sending: dict[int, asyncio.Future[None]] = {}
         """The channels that are being sent to."""
         self._retried: set[int] = set()
-        """Those of them that failed before: they never have all senders."""
+        """Channels among them that failed before: they never have all senders."""
         self._look_at = 0
         """Time of the next look, ms."""
         self._removed_at = 0

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from engine.base.errors import InvalidField
-from engine.base.json_numbers import refuse_constant
+from engine.base.errors import InvalidField, refuse_constant
 
 NESTING_MAX = 100
 """Levels of arrays and objects, on which recursive code that handles decoded values relies."""

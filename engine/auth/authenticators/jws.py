@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.auth.authenticators.signing_keys import SigningKey, VerificationKey
 from engine.auth.credentials import AuthenticationFailed
-from engine.base.json_numbers import refuse_constant
+from engine.base.errors import refuse_constant
 
 TOKEN_BYTES_MAX = 32 << 10
 """Length of the longest token that is parsed."""

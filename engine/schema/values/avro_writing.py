@@ -10,7 +10,7 @@ from collections.abc import Callable
 from struct import Struct, error
 from typing import Any
 
-from engine.base.json_numbers import refuse_constant
+from engine.base.errors import refuse_constant
 from engine.schema.avro_rules import type_text
 from engine.schema.avro_types import AvroType
 from engine.schema.values.shown import DEPTH_MAX, UnencodableError, place

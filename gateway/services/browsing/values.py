@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from engine.base.json_numbers import refuse_constant
+from engine.base.errors import refuse_constant
 from engine.base.names import TopicName
 from engine.schema.decoding import Decoder, UndecodableError, decoder
 from engine.schema.kinds import InvalidSchemaError, Schema, version_of

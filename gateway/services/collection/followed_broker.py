@@ -61,7 +61,7 @@ class FollowedBroker:
         self.missing_since = 0
         """Time when it was first missing from the registered brokers, ms; 0: it is registered."""
         self.crashed = False
-        """It was down before it was missing from them."""
+        """True if it was down before it was missing from them."""
         self._reports = reports
         self._hops = hops
         self._tasks = tasks

@@ -62,7 +62,7 @@ def test_no_text_of_a_page_or_dialog_stays_english_once_german_is_chosen(german:
 
 
 @pytest.mark.timeout(200)
-def test_what_is_wrong_in_a_form_is_said_in_german(german: Page) -> None:
+def test_refusals_of_forms_are_shown_in_german(german: Page) -> None:
     walk = GermanWalk(german)
     for path in FORMS:
         walk.go(path)

@@ -137,7 +137,6 @@ VIEWS_OF_ALL = {
         ("ChangeSetsView", "ChangeSetView", "ChangeSetItemsView"),
         "change sets of the caller's role, or of all for superusers",
     ),
-    "DefinitionsView": "objects, each judged by the right to change it",
     **dict.fromkeys(
         ("RulesView", "ChannelsView", "FiringsView", "SilencesView"),
         "alerts of the tenant that the query names, which is judged, or of all for superusers",
@@ -198,6 +197,7 @@ INDEX = {
     },
     SubscriptionIndex: {
         *("report", "end", "read_at_rest", "place", "remove", "drop_unused", "get", "late"),
+        "of_topic",
     },
 }
 """Doors to the numbers of all topics, with methods that change them, or that are about topics which the caller names or

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from engine.base.json_numbers import refuse_constant
+from engine.base.errors import refuse_constant
 from engine.functions.connectors.spi import ConnectorError, Record
 
 LINES, JSON_LINES, PARQUET, COLUMNS = "lines", "json", "parquet", "parquet-columns"

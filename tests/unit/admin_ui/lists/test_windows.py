@@ -1,4 +1,4 @@
-"""Each list of the console's API is answered window by window, or is of a small set whose bound is stated here."""
+"""Lists of the console's API are answered window by window, or are of a small set whose bound is stated here."""
 
 from collections.abc import Iterator
 from typing import Any

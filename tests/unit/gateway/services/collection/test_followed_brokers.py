@@ -115,7 +115,7 @@ async def test_a_broker_whose_connections_are_closed_is_down_after_the_second_re
 async def test_a_crashed_broker_stays_named_though_its_topics_are_loaded_elsewhere(
     hops: Hops, reports: Reports, silent_ms: int, *, is_named: bool
 ) -> None:
-    """One that was stopped unregisters at once and has nothing to be named for."""
+    """Stopped brokers unregister at once and have nothing to be named for."""
     tasks = TaskScope("test")
     brokers = FollowedBrokers(reports, hops, tasks)
     followed = FollowedBroker(ADDRESS, reports, hops, tasks)

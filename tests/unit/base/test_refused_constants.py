@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import engine
-from engine.base.json_numbers import refuse_constant
+from engine.base.errors import refuse_constant
 
 ROOT = Path(engine.__file__).parents[1]
 READ = re.compile(r"\bparse_constant=(\w+)")
