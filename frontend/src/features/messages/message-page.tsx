@@ -148,7 +148,7 @@ function Facts({ message }: { message: Message }) {
   );
 }
 
-/** Why the message of a chunk is not shown as a whole. */
+/** The reason why the message of a chunk is not shown as a whole. */
 function Lack({ of }: { of: MessageChunks }) {
   return (
     <div style={{ marginBottom: 12 }}>

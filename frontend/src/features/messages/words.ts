@@ -32,7 +32,7 @@ export function missingText({ missing, size }: MessageChunks): string {
   return `${named}${more} of ${count(size)}`;
 }
 
-/** Why the message of a chunk is not shown as a whole. */
+/** The reason why the message of a chunk is not shown as a whole. */
 export function lackText(chunks: MessageChunks): string {
   const { missing, size, unread, begun_again, is_large } = chunks;
   const which = missingText(chunks);
