@@ -22,7 +22,8 @@ TOPIC = TopicName.parse("persistent://public/ruled/t")
 PATH = "/admin/v2/persistent/public/ruled/t"
 VALUES: dict[str, Any] = {
     "messageTTL": 77,
-    "retention": {"retentionTimeInMinutes": 90, "retentionSizeInMB": 1000},
+    # Apache refuses less than the 10 GB of its default backlog quota.
+    "retention": {"retentionTimeInMinutes": 90, "retentionSizeInMB": 20_000},
     "backlogQuota.destination_storage": {"limitSize": 5 << 20, "policy": "producer_exception"},
     "backlogQuota.message_age": {"limitTime": 600, "policy": "consumer_backlog_eviction"},
     "persistence": {
