@@ -12,6 +12,9 @@ import pytest
 from tests.support.import_graph import ROOT
 
 ALLOWED = {
+    "gateway/alerts/services.py::_tested": "owners with their cluster, whose tests the threads send",
+    "gateway/alerts/services.py::_tested_lock": "with ``_tested``",
+    "gateway/alerts/services.py::_testers": "few threads send tests of channels, whichever cluster these are of",
     "gateway/asgi.py::application": "an ASGI server finds the application by this name",
     "gateway/celery.py::app": "Celery finds its application by this name",
     "gateway/copies/tasks.py::_stopping": "the end of the worker's process",
