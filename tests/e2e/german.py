@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.support.waiting import until_blocking
+
 ENGLISH = re.compile(
     r"(?<![\w-])(the|of|and|not|with|per|since|message|messages|is|are|no|this|by|what|why|entries|unacknowledged|loading"
     r"|from|to|or|it|its|could|has|have|be|for|all|new|every|nothing|shown|which)(?![\w-])",
@@ -54,6 +56,11 @@ OPENING = """() => [...document.querySelectorAll("main button")]
   .map(({ innerText }) => innerText.trim())
   .filter((text) => text.endsWith("…"))"""
 """JavaScript: the texts of the buttons that open a dialog."""
+
+
+OPENED = """(path) => document.querySelector("[role=dialog], [role=menu]") !== null
+  || !location.href.endsWith(path)"""
+"""JavaScript: whether a button has opened its dialog, or another page than that of the path."""
 
 
 class EnglishTexts(NamedTuple):
@@ -129,17 +136,24 @@ class GermanWalk:
         """Open each dialog of the present page, and judge it. ``fill``: what its fields then get."""
         for text in sorted(set(self.page.evaluate(OPENING))):
             self.button(text).press("Enter")
-            dialog = self.page.locator("[role=dialog], [role=menu]")
-            if dialog.count() == 0 and self.page.url.endswith(path):
-                self.page.wait_for_timeout(200)
+            # The code of a dialog may have to be fetched first; few buttons open none.
+            for _ in range(30):
+                if self.page.evaluate(OPENED, path):
+                    break
+                self.page.wait_for_timeout(100)
             self.look(f"{path} {text}")
             if not self.page.url.endswith(path):  # the button leads to another page
                 self.go(path)
                 continue
             if fill and self._fill(fill):
                 self.look(f"{path} {text} with {fill!r}")
-            self.page.keyboard.press("Escape")
-            expect(dialog).to_have_count(0)
+            until_blocking(self._is_closed, f"the dialog of {text} is closed")
+
+    def _is_closed(self) -> bool:
+        """Ask the dialog to close, which one that is just being opened may ignore; return whether there is none."""
+        self.page.keyboard.press("Escape")
+        self.page.wait_for_timeout(100)
+        return self.page.locator("[role=dialog], [role=menu]").count() == 0
 
     def _fill(self, text: str) -> bool:
         """Fill in the fields of the open dialog and leave the last one; return whether there are any."""

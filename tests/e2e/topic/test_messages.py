@@ -86,7 +86,7 @@ def test_the_latest_value_of_each_key_is_one_row_and_a_deleted_key_none(
         producer.send(b"second", partition_key="k7")
         producer.send(b"", partition_key="k8")
         page.goto("/c/standalone/t/public/default/keyed/messages")
-        page.get_by_label("Latest value per key").check(timeout=WAIT_MS)
+        page.get_by_role("checkbox", name="Latest value per key").check(timeout=WAIT_MS)
         page.get_by_role("button", name="Read", exact=True).click()
         rows = page.get_by_role("table", name="Messages").locator("tbody tr")
         status = page.get_by_role("status").last
@@ -105,7 +105,9 @@ def test_the_latest_value_of_each_key_is_one_row_and_a_deleted_key_none(
         producer.send(b"third", partition_key="k7")
         # The link is the view: it has the switch.
         page.reload()
-        expect(page.get_by_label("Latest value per key")).to_be_checked(timeout=WAIT_MS)
+        expect(page.get_by_role("checkbox", name="Latest value per key")).to_be_checked(
+            timeout=WAIT_MS
+        )
         expect(status).to_contain_text("It was compacted up to", timeout=WAIT_MS)
         expect(status).to_contain_text("59 keys shown, 0 deleted or not matching, of 60 messages")
         expect(rows.filter(has_text="k7")).to_contain_text("third")

@@ -9,6 +9,9 @@ export function byReason(actions: readonly ActionAllowed[]): { why: string; acti
   return [...groups].map(([why, names]) => ({ why, actions: names }));
 }
 
+/** Actions that have a name of the console's; the others have Pulsar's in every language. */
+const WORDS: Record<string, string> = { "tenant admin": "tenant admin" };
+
 /** The actions that a role may do at a place, with what gives them. */
 export function Reasons({ of }: { of: readonly ActionAllowed[] }) {
   if (of.length === 0) return <span className={styles.dim}>nothing here</span>;
@@ -18,7 +21,7 @@ export function Reasons({ of }: { of: readonly ActionAllowed[] }) {
         <li key={why}>
           <span className={styles.words}>
             {actions.map((action) => (
-              <Badge key={action}>{action}</Badge>
+              <Badge key={action}>{WORDS[action] ?? action}</Badge>
             ))}
           </span>
           <span className={styles.dim} lang="en">
