@@ -9,7 +9,7 @@ from tests.support.life.life import Life
 from tests.support.life.screenshots import PAGES, of
 
 MORE = (
-    *("bookies", "definitions", "geo", "roles", "roles/somebody", "settings"),
+    *("bookies", "definitions", "geo", "roles", "roles/reader", "settings"),
     *("functions/new?component=sink&connector=kafka", "topics?attention=any"),
 )
 """Pages of a cluster, besides those of the screenshots."""
